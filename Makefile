@@ -1,0 +1,53 @@
+# The short names of what there is to do. Each target sets up what it needs (config/setup.sh) and does that once.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+python := .venv/bin/python
+ARGS ?=
+
+.PHONY: help setup java packages demo test lint types format bench faults lock down clean purge
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+
+setup: ## Make .venv, find Java, fetch the jars (PYTHON=... chooses a Python, YES=1 installs Java)
+	@config/setup.sh everything
+
+packages:
+	@config/setup.sh packages
+
+java: ## Install Java 17 or 21 where there is none (Debian, Ubuntu)
+	@config/setup.sh java
+
+demo: setup ## Run the main job, start to end
+	@$(python) -m lakehouse demo $(ARGS)
+
+test: setup ## Run the tests (ARGS="-k name" for some of them)
+	@$(python) -m pytest $(ARGS)
+
+lint: packages ## Check style and format
+	@$(python) -m ruff check . && $(python) -m ruff format --check .
+
+types: packages ## Check types
+	@$(python) -m mypy
+
+format: packages ## Format, and mend what can be mended
+	@$(python) -m ruff check --fix --quiet . ; $(python) -m ruff format .
+
+bench: setup ## Measure rates and costs on this machine
+	@$(python) -m benchmarks $(ARGS)
+
+faults: setup ## Run the fault tests in their long form
+	@$(python) -m pytest -m faults $(ARGS)
+
+lock: packages ## Write requirements.lock from pyproject.toml (ARGS=--upgrade for newer versions)
+	@UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --extra dev pyproject.toml --output-file requirements.lock $(ARGS)
+
+down: ## Stop what runs in the background
+	@config/setup.sh down
+
+clean: down ## Stop, and remove all data and tool caches
+	@config/setup.sh clean
+
+purge: clean ## Clean, and remove .venv and the jars only this checkout uses
+	@config/setup.sh purge

@@ -1,0 +1,1 @@
+"""What is declared: settings, topics, tables, Spark defaults, jars."""

@@ -1,0 +1,223 @@
+"""Topics and tables as declared in config/topics and config/tables, one YAML file each."""
+
+import re
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from config.errors import LakehouseError
+from config.settings import ROOT, nearest
+
+TOPICS = ROOT / "config" / "topics"
+TABLES = ROOT / "config" / "tables"
+
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
+_BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
+
+
+def _duration(text: Any) -> Any:
+    """Read '10 minutes' as a duration and 'never' as none."""
+    if text == "never":
+        return None
+    match = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", str(text))
+    if not match:
+        raise ValueError("it should be like '10 minutes' (seconds, minutes, hours, days), or 'never'")
+    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
+
+
+def _retention(text: Any) -> Any:
+    """Read how long, or how much, Kafka keeps of a topic, as its two topic settings."""
+    if text == "forever":
+        return {"retention.ms": "-1", "retention.bytes": "-1"}
+    if match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", str(text)):
+        return {"retention.ms": "-1", "retention.bytes": str(int(match[1]) * _BYTES[match[2]])}
+    if match := re.fullmatch(r"(\d+) (hour|day)s?", str(text)):
+        return {"retention.ms": str(int(match[1]) * _UNITS[match[2]] * 1000), "retention.bytes": "-1"}
+    raise ValueError("it should be 'forever', a time like '7 days' or a size like '1 GiB'")
+
+
+class Declaration(BaseModel):
+    """Something declared in a YAML file: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Lateness(Declaration):
+    """When an event counts as late, and when its clock counts as wrong."""
+
+    allowance: Annotated[timedelta | None, BeforeValidator(_duration)]
+    ahead: Annotated[timedelta, BeforeValidator(_duration)]
+
+
+class Topic(Declaration):
+    """A topic of the log: its key, its place in Kafka, and the form of its events."""
+
+    name: str
+    description: str
+    key: str | None
+    partitions: int = Field(ge=1)
+    retention: Annotated[dict[str, str], BeforeValidator(_retention)]
+    archived: bool
+    lateness: Lateness
+    events: dict[str, Any] = Field(alias="schema")
+
+    @property
+    def types(self) -> list[str]:
+        """Name the event types the topic may carry."""
+        return list(self.events["properties"]["type"]["enum"])
+
+    @property
+    def payload_ddl(self) -> str:
+        """Give the Spark type that its events are parsed into."""
+        return _ddl(self.events["properties"])
+
+
+class Column(Declaration):
+    """A column of a table; `from` is its path in the event: its own name by default, null if its writer fills it."""
+
+    type: str
+    description: str
+    source: str | None = Field(alias="from")
+
+
+class Table(Declaration):
+    """A Delta table: its columns in order, its key, and the topic it is landed from, if any."""
+
+    name: str = Field(pattern=r"^(bronze|silver|gold|batch|ops)\.[a-z_]+$")
+    description: str
+    key: list[str]
+    columns: dict[str, Column]
+    topic: str | None = None
+    versioned_by: str | None = None
+    partitioned_by: list[str] = []
+
+    @property
+    def layer(self) -> str:
+        """Name the layer: bronze, silver, gold, batch or ops."""
+        return self.name.partition(".")[0]
+
+    @property
+    def ddl(self) -> str:
+        """Give the table's columns as SQL."""
+        return ", ".join(f"`{name}` {column.type}" for name, column in self.columns.items())
+
+    def path(self, warehouse: Path, generation: int = 1) -> Path:
+        """Say where the table is; silver and gold have a folder for each generation."""
+        layer, _, name = self.name.partition(".")
+        folder = warehouse / layer / name
+        return folder / f"g{generation}" if layer in ("silver", "gold") else folder
+
+
+D = TypeVar("D", bound=Declaration)
+
+
+@cache
+def topics(folder: Path = TOPICS) -> dict[str, Topic]:
+    """Read every declared topic, by name."""
+    return {file.stem: _validated(Topic, file, _yaml(file)) for file in sorted(folder.glob("*.yaml"))}
+
+
+@cache
+def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Table]:
+    """Read every declared table, by name; what `_landed.yaml` declares is part of each table with a topic."""
+    landed = _yaml(folder / "_landed.yaml")["columns"] if (folder / "_landed.yaml").exists() else {}
+    found = {}
+    for file in sorted(folder.glob("[a-z]*.yaml")):
+        declared = _yaml(file)
+        if isinstance(declared.get("topic"), str) and isinstance(declared.get("columns"), dict):
+            declared["columns"] |= landed
+            declared.setdefault("partitioned_by", ["event_date"])
+        for name, column in (declared.get("columns") or {}).items():
+            column.setdefault("from", name)
+        table = _validated(Table, file, declared)
+        known = list(table.columns)
+        _check_names(file, "key", table.key, known)
+        _check_names(file, "partitioned_by", table.partitioned_by, known)
+        if table.topic:
+            topic = topic_named(table.topic, topics_folder, file)
+            paths = _paths(topic.events["properties"])
+            reads = [column.source for name, column in table.columns.items() if name not in landed]
+            _check_names(file, "columns", [path for path in reads if path], paths)
+        found[table.name] = table
+    return found
+
+
+def topic_named(name: str, folder: Path = TOPICS, file: Path | None = None) -> Topic:
+    """Find a topic by its name, or say which name was meant."""
+    found = topics(folder)
+    if name not in found:
+        where = f"{file}: topic: " if file else ""
+        raise LakehouseError(f"{where}there is no topic '{name}': {nearest(name, list(found))}")
+    return found[name]
+
+
+def table_named(name: str) -> Table:
+    """Find a table by its name, or say which name was meant."""
+    found = tables()
+    if name not in found:
+        raise LakehouseError(f"There is no table '{name}': {nearest(name, list(found))}")
+    return found[name]
+
+
+def landed_tables() -> list[Table]:
+    """List the tables that are landed from a topic."""
+    return [table for table in tables().values() if table.topic]
+
+
+def _ddl(properties: dict[str, Any]) -> str:
+    return ", ".join(f"`{name}` {_sql_type(prop)}" for name, prop in properties.items())
+
+
+def _sql_type(prop: dict[str, Any]) -> str:
+    if prop.get("type") == "object":
+        return "struct<" + ", ".join(f"`{k}`: {_sql_type(v)}" for k, v in prop["properties"].items()) + ">"
+    if prop.get("type") == "array":
+        return f"array<{_sql_type(prop['items'])}>"
+    return "timestamp" if prop.get("format") == "date-time" else _JSON_TO_SQL[prop["type"]]
+
+
+def _paths(properties: dict[str, Any], before: str = "") -> list[str]:
+    found = []
+    for name, prop in properties.items():
+        found.append(before + name)
+        if prop.get("type") == "object":
+            found += _paths(prop["properties"], f"{before}{name}.")
+    return found
+
+
+def _yaml(file: Path) -> dict[str, Any]:
+    try:
+        declared = yaml.safe_load(file.read_text())
+    except yaml.YAMLError as error:
+        raise LakehouseError(f"{file} is not YAML: {error}") from None
+    if not isinstance(declared, dict):
+        raise LakehouseError(f"{file} must hold keys and values.")
+    return declared
+
+
+def _validated(kind: type[D], file: Path, declared: dict[str, Any]) -> D:
+    try:
+        return kind.model_validate({"name": file.stem, **declared})
+    except ValidationError as error:
+        allowed = [field.alias or name for name, field in kind.model_fields.items() if name != "name"]
+        lines = []
+        for problem in error.errors():
+            key = ".".join(str(part) for part in problem["loc"])
+            if problem["type"] == "extra_forbidden":
+                hint = nearest(key, allowed) if "." not in key else "it is not a key that is allowed there"
+                lines.append(f"{file}: unknown key '{key}': {hint}")
+            else:
+                lines.append(f"{file}: {key}: {problem['msg']}")
+        raise LakehouseError("\n".join(lines), f"Mend {file}.") from None
+
+
+def _check_names(file: Path, key: str, names: Iterable[str], allowed: list[str]) -> None:
+    for name in names:
+        if name not in allowed:
+            raise LakehouseError(f"{file}: {key}: there is no '{name}': {nearest(name, allowed)}", f"Mend {file}.")

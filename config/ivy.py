@@ -1,0 +1,142 @@
+"""Ivy: run the one pyspark ships, with progress, and say what went wrong when it fails."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+from xml.sax.saxutils import quoteattr
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from config.errors import LakehouseError
+from config.java import find_java
+from config.settings import Settings
+
+ATTEMPTS = 2  # Ivy goes on where it stopped, and a repository that hiccups is the usual reason
+MEND = """\
+Check the network (Java takes proxies from JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=...), or name your
+company's mirror: LAKEHOUSE_MAVEN_MIRROR=<address>, or LAKEHOUSE_IVY_SETTINGS=<an Ivy settings file>.
+Then run `make setup` again; it goes on where it stopped."""
+
+
+class Meter(Protocol):
+    """What is told how many jars were found and have arrived."""
+
+    def __call__(self, found: int, arrived: int) -> None:
+        """Show the state."""
+
+
+def resolve(settings: Settings, ivy_file: Path, target: Path, cache: Path, expected: int) -> None:
+    """Fill `target` with a folder of jars per conf of `ivy_file`."""
+    with tempfile.TemporaryDirectory() as folder, _meter(expected) as meter:
+        command = [
+            str(find_java().command),
+            f"-Divy.default.ivy.user.dir={cache}",  # else it reads and writes below ~/.ivy2
+            *("-jar", str(_ivy_jar())),
+            *("-cache", str(cache)),
+            *_settings_option(settings, Path(folder)),
+            *("-ivy", str(ivy_file)),
+            # Relative to the working folder: in a path of the user, brackets would be read as part of the pattern.
+            *("-retrieve", "[conf]/[artifact]-[revision](-[classifier]).[ext]"),
+        ]
+        for attempt in range(ATTEMPTS):
+            code, log = _run(command, target, meter)
+            if code == 0:
+                return
+            if attempt + 1 < ATTEMPTS:
+                time.sleep(1)
+    raise LakehouseError("The jars could not be fetched. Ivy says:\n" + "\n".join(telling(log)), MEND)
+
+
+def mirror_settings(address: str) -> str:
+    """Render an Ivy settings file with one Maven repository in place of Maven Central."""
+    return f"""<ivysettings>
+  <settings defaultResolver="mirror"/>
+  <resolvers>
+    <ibiblio name="mirror" m2compatible="true" root={quoteattr(address.rstrip("/") + "/")}/>
+  </resolvers>
+</ivysettings>
+"""
+
+
+def telling(log: list[str], lines: int = 8) -> list[str]:
+    """Pick the lines that say why from Ivy's output, without passwords in addresses."""
+    clean = [re.sub(r"//[^/@\s]*@", "//", line.strip(" \t:")) for line in log]
+    reasons = [line for line in clean if re.search(r"error|exception|failed|refused|unknown ?host|denied", line, re.I)]
+    return [f"  {line}" for line in list(dict.fromkeys(reasons or filter(None, clean)))[-lines:]]
+
+
+def _settings_option(settings: Settings, folder: Path) -> list[str]:
+    if settings.ivy_settings:
+        if not settings.ivy_settings.is_file():
+            raise LakehouseError(
+                f"There is no Ivy settings file {settings.ivy_settings}.", "Mend or unset LAKEHOUSE_IVY_SETTINGS."
+            )
+        return ["-settings", str(settings.ivy_settings.absolute())]
+    if settings.maven_mirror:
+        file = folder / "ivysettings.xml"
+        file.write_text(mirror_settings(settings.maven_mirror))
+        return ["-settings", str(file)]
+    return []  # Ivy's own: Maven Central
+
+
+def _run(command: list[str], folder: Path, meter: Meter) -> tuple[int, list[str]]:
+    """Run Ivy in `folder`, count the jars it speaks of, and keep what it said."""
+    log: list[str] = []
+    found = arrived = 0
+    with subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as ivy:
+        for line in ivy.stdout or ():
+            log.append(line.rstrip())
+            found += line.startswith("\tfound ")
+            arrived += "[SUCCESSFUL ]" in line
+            meter(found, arrived)
+    return ivy.returncode, log
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    found = sorted(Path(spec.origin).parent.glob("jars/ivy-*.jar")) if spec and spec.origin else []
+    if not found:
+        raise LakehouseError("There is no Ivy in the pyspark package.", "Run `make setup` again.")
+    return found[-1]
+
+
+@contextmanager
+def _meter(expected: int) -> Iterator[Meter]:
+    """Show a bar on a terminal, and a line now and then elsewhere."""
+    if not sys.stderr.isatty():
+        print(f"Fetching {expected or 'the'} jars (about a minute, once) ...", file=sys.stderr, flush=True)
+        yield _lines(expected)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        bar = progress.add_task("Looking up jars (once)", total=expected or None)
+
+        def show(found: int, arrived: int) -> None:
+            if arrived:
+                progress.update(bar, completed=arrived, description="Fetching jars (once)")
+            else:
+                progress.update(bar, completed=found)
+
+        yield show
+
+
+def _lines(expected: int, every: int = 20) -> Meter:
+    said = 0
+
+    def show(found: int, arrived: int) -> None:  # noqa: ARG001 - looking up is quick to tell and slow to read
+        nonlocal said
+        if arrived >= said + every:
+            said = arrived
+            print(f"  {arrived} of {expected or '?'} jars", file=sys.stderr, flush=True)
+
+    return show

@@ -1,0 +1,127 @@
+"""Reaching the event log: addresses and security for kafka-python and for Spark, topics as declared."""
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from config.declarations import Topic, topics
+from config.errors import LakehouseError
+from config.settings import Settings
+
+Offsets = dict[tuple[str, int], int]
+
+# kafka-python logs every refused connection; the user gets one message of ours instead.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+def servers(settings: Settings) -> str:
+    """Give the log's address: the configured one, or that of the embedded broker."""
+    if settings.kafka.servers:
+        return settings.kafka.servers
+    state = settings.home / "broker" / "ports.json"
+    if not state.exists():
+        raise LakehouseError("The broker has never been started here.", "lakehouse broker start")
+    return f"127.0.0.1:{json.loads(state.read_text())['port']}"
+
+
+def python_options(settings: Settings) -> dict[str, Any]:
+    """Give the connection options of kafka-python's clients."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": servers(settings).split(","),
+        "security_protocol": settings.kafka.security_protocol,
+    }
+    if settings.kafka.sasl_mechanism:
+        options |= {
+            "sasl_mechanism": settings.kafka.sasl_mechanism,
+            "sasl_plain_username": settings.kafka.username,
+            "sasl_plain_password": _password(settings),
+        }
+    return options
+
+
+def spark_options(settings: Settings) -> dict[str, str]:
+    """Give the connection options of Spark's Kafka source and sink."""
+    options = {
+        "kafka.bootstrap.servers": servers(settings),
+        "kafka.security.protocol": settings.kafka.security_protocol,
+    }
+    if settings.kafka.sasl_mechanism:
+        module = "plain.PlainLoginModule" if settings.kafka.sasl_mechanism == "PLAIN" else "scram.ScramLoginModule"
+        options["kafka.sasl.mechanism"] = settings.kafka.sasl_mechanism
+        options["kafka.sasl.jaas.config"] = (
+            f"org.apache.kafka.common.security.{module} required "
+            f'username="{settings.kafka.username}" password="{_password(settings)}";'
+        )
+    return options
+
+
+@contextmanager
+def reachable(settings: Settings) -> Iterator[None]:
+    """Turn a log that does not answer into a message with the way out."""
+    try:
+        yield
+    except KafkaError as error:
+        mend = (
+            "Check kafka.servers and the security settings."
+            if settings.kafka.servers
+            else "lakehouse broker status, then: lakehouse broker start"
+        )
+        raise LakehouseError(f"Kafka at {servers(settings)} does not answer: {error}", mend) from None
+
+
+def ensure_topics(settings: Settings) -> list[str]:
+    """Create the declared topics that do not exist yet, and name them."""
+    with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+        missing = [topic for topic in topics().values() if topic.name not in admin.list_topics()]
+        for topic in missing:
+            try:
+                admin.create_topics([_new_topic(topic)])
+            except TopicAlreadyExistsError:
+                continue  # another process was quicker
+        return [topic.name for topic in missing]
+
+
+def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
+    """Give the offset after the last record of every partition of the topics."""
+    return _offsets(settings, names, "end_offsets")
+
+
+def begin_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
+    """Give the offset of the first record that every partition of the topics still holds."""
+    return _offsets(settings, names, "beginning_offsets")
+
+
+def _offsets(settings: Settings, names: Iterable[str], which: str) -> Offsets:
+    with reachable(settings), _closing(KafkaConsumer(**python_options(settings))) as consumer:
+        places = [TopicPartition(name, part) for name in names for part in consumer.partitions_for_topic(name) or ()]
+        found = getattr(consumer, which)(places) if places else {}
+        return {(place.topic, place.partition): offset for place, offset in found.items()}
+
+
+def _new_topic(topic: Topic) -> NewTopic:
+    return NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=-1, topic_configs=topic.retention)
+
+
+def _password(settings: Settings) -> str:
+    if settings.kafka.password:
+        return settings.kafka.password.get_secret_value()
+    if settings.kafka.password_file:
+        return settings.kafka.password_file.read_text().strip()
+    raise LakehouseError(
+        "kafka.sasl_mechanism is set, but there is no password.",
+        "Set LAKEHOUSE_KAFKA__PASSWORD or kafka.password_file.",
+    )
+
+
+@contextmanager
+def _closing(client: Any) -> Iterator[Any]:
+    try:
+        yield client
+    finally:
+        client.close()

@@ -1,0 +1,178 @@
+"""Settings: config/local.yaml and LAKEHOUSE_... variables -> one frozen, typed object."""
+
+import difflib
+import os
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from config.errors import LakehouseError
+
+ROOT = Path(__file__).resolve().parent.parent
+PREFIX = "LAKEHOUSE_"
+# Read by others than this object: the fault tests, and the shells that choose a home before settings exist.
+NOT_SETTINGS = {"LAKEHOUSE_HOME", "LAKEHOUSE_CONFIG", "LAKEHOUSE_FAILPOINT"}
+
+
+class Section(BaseModel):
+    """A group of settings: frozen, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class KafkaSettings(Section):
+    """Where the event log is; without `servers` the embedded broker is used."""
+
+    servers: str | None = Field(None, description="host:port[,host:port] of an external Kafka; empty: the embedded one")
+    port: int | None = Field(None, ge=1, le=65535, description="port of the embedded broker; empty: chosen once, kept")
+    heap: str = Field("512m", pattern=r"^\d+[mg]$", description="heap of the embedded broker")
+    max_record_bytes: int = Field(1_048_588, ge=1024, description="largest record the embedded broker lets in")
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    username: str | None = None
+    password: SecretStr | None = Field(None, description="only by environment or password_file")
+    password_file: Path | None = None
+
+
+class SparkSettings(Section):
+    """What one Spark session may take of the machine."""
+
+    master: str = Field("local", description="local, or a cluster: spark://…, yarn, k8s://…")
+    cores: int = Field(default_factory=lambda: os.cpu_count() or 2, ge=1)
+    memory: str = Field(default_factory=lambda: _default_memory(), pattern=r"^\d+[mg]$")
+    ui: bool = Field(True, description="the Spark UI, on loopback")
+
+
+class StreamingSettings(Section):
+    """How landing reads the log."""
+
+    records_per_batch: int = Field(400_000, ge=1, description="bound on one micro-batch: the back-pressure valve")
+    trigger_seconds: float = Field(0.0, ge=0, description="least time between two micro-batches; 0: as soon as done")
+    parallel_writes: int = Field(4, ge=1, description="tables of one micro-batch written at the same time")
+    dedup_horizon_minutes: int = Field(60, ge=1, description="an event id is unique within such a stretch of event time")
+
+
+class Settings(BaseSettings):
+    """Everything that can be configured. Nested keys in the environment: LAKEHOUSE_SPARK__CORES=1."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True
+    )
+
+    home: Path = Field(ROOT / ".lakehouse", description="all runtime state")
+    cache: Path = Field(
+        default_factory=lambda: Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakehouse",
+        description="jars, shared by checkouts and generated projects",
+    )
+    ivy_settings: Path | None = Field(None, description="an Ivy settings file, for a company mirror")
+    maven_mirror: str | None = Field(None, description="address of a Maven mirror, in place of Maven Central")
+    kafka: KafkaSettings = Field(default_factory=KafkaSettings)
+    spark: SparkSettings = Field(default_factory=SparkSettings)
+    streaming: StreamingSettings = Field(default_factory=StreamingSettings)
+
+    @field_validator("home", "cache")
+    @classmethod
+    def _absolute(cls, path: Path) -> Path:
+        return path.expanduser().absolute()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file; the file comes in through `load_settings`."""
+        return env_settings, init_settings
+
+    @cached_property
+    def warehouse(self) -> Path:
+        """Where the tables are."""
+        return self.home / "warehouse"
+
+    @property
+    def reports(self) -> Path:
+        """Where pages for people are written."""
+        return self.home / "reports"
+
+
+def load_settings(file: Path | None = None) -> Settings:
+    """Read the settings file, let the environment override it, and explain every mistake by key and file."""
+    file = file or Path(os.environ.get("LAKEHOUSE_CONFIG") or ROOT / "config" / "local.yaml")
+    values = _read(file)
+    if (values.get("kafka") or {}).get("password") is not None:
+        raise LakehouseError(
+            f"kafka.password stands in {file}: secrets do not belong in a settings file.",
+            "Set LAKEHOUSE_KAFKA__PASSWORD, or name a file in kafka.password_file.",
+        )
+    _refuse_unknown_variables()
+    try:
+        return Settings(**values)
+    except ValidationError as error:
+        raise LakehouseError(_explain(error, file), f"Mend it in {file} or in the LAKEHOUSE_ variables.") from None
+
+
+def nearest(name: str, allowed: list[str]) -> str:
+    """Suggest the valid name a typo was meant to be."""
+    close = difflib.get_close_matches(name, allowed, n=1)
+    return f"did you mean '{close[0]}'?" if close else f"allowed: {', '.join(sorted(allowed))}"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    if not file.exists():
+        raise LakehouseError(f"There is no settings file {file}.", "Unset LAKEHOUSE_CONFIG, or create the file.")
+    try:
+        values = yaml.safe_load(file.read_text()) or {}
+    except yaml.YAMLError as error:
+        raise LakehouseError(f"{file} is not YAML: {error}") from None
+    if not isinstance(values, dict):
+        raise LakehouseError(f"{file} must hold keys and values, not a {type(values).__name__}.")
+    return values
+
+
+def _keys() -> dict[str, Any]:
+    keys: dict[str, Any] = {}
+    for name, field in Settings.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, Section):
+            keys |= {f"{name}.{key}": inner for key, inner in section.model_fields.items()}
+        else:
+            keys[name] = field
+    return keys
+
+
+def _refuse_unknown_variables() -> None:
+    allowed = [PREFIX + key.upper().replace(".", "__") for key in _keys()]
+    sections = [PREFIX + name.upper() for name in Settings.model_fields]
+    for name in os.environ:
+        known = name in NOT_SETTINGS or name.upper() in allowed or name.upper() in sections
+        if name.startswith(PREFIX) and not known:
+            raise LakehouseError(f"The environment sets {name}, which is no setting: {nearest(name, allowed)}")
+
+
+def _explain(error: ValidationError, file: Path) -> str:
+    keys = _keys()
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        variable = PREFIX + key.upper().replace(".", "__")
+        where = f"the environment ({variable})" if variable in os.environ else str(file)
+        if problem["type"] == "extra_forbidden":
+            lines.append(f"{where}: unknown key '{key}': {nearest(key, list(keys))}")
+        else:
+            what = re.sub(r"^Input should be", "it should be", problem["msg"])
+            lines.append(f"{where}: {key} = {problem['input']!r}: {what}")
+    return "\n".join(lines)
+
+
+def _default_memory() -> str:
+    """Take a quarter of the machine, between 1 and 4 GiB: the broker and the user need some too."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{min(max(total // 4 // 2**20, 1024), 4096)}m"

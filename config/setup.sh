@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# Set this checkout up, and take it away again; the Makefile calls it. What is done already is not done again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=.venv/bin/python
+stamp=.venv/lakehouse-stamp
+
+fail() { printf '%s\n' "$@" >&2; exit 2; }
+
+# Print the first Python that will do. Every one on the PATH is tried: a pyenv shim may be there and yet not run.
+find_python() {
+  local names=(python3.13 python3.12 python3.11 python3) name candidate bare=''
+  [ -z "${PYTHON:-}" ] || names=("$PYTHON")
+  for name in "${names[@]}"; do
+    while read -r candidate; do
+      "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null || continue
+      if command -v uv >/dev/null || "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then
+        echo "$candidate"
+        return
+      fi
+      bare=$candidate
+    done < <(type -aP "$name")
+  done
+  [ -z "$bare" ] || fail "$bare lacks the venv module." \
+    "Debian, Ubuntu: sudo apt-get install python3-venv     Or choose another: make setup PYTHON=/path/to/python"
+  fail "No Python 3.11, 3.12 or 3.13 was found${PYTHON:+ at PYTHON=$PYTHON}." \
+    "Debian, Ubuntu: sudo apt-get install python3 python3-venv     Fedora: sudo dnf install python3.13" \
+    "macOS: brew install python@3.13     Or name the one you have: make setup PYTHON=/path/to/python"
+}
+
+# Print what .venv must have been built from; the path first, because its scripts and the editable install hold it.
+wanted() { pwd -P; cat requirements.lock pyproject.toml | cksum; }
+
+packages() {
+  if [ -x $python ] && [ "$(cat $stamp 2>/dev/null)" = "$(wanted)" ]; then return; fi
+  local base uv
+  if ! [ -x $python ] || [ "$(head -n 1 $stamp 2>/dev/null)" != "$(pwd -P)" ]; then
+    base=$(find_python)
+    rm -rf .venv
+    if command -v uv >/dev/null; then uv venv --quiet --python "$base" .venv; else "$base" -m venv .venv; fi
+  fi
+  pwd -P > $stamp # without the sum, an interrupted installation goes on at the next start
+  echo "Installing Python packages (about a minute, once) ..."
+  if ! uv=$(command -v uv); then
+    uv=.venv/bin/uv
+    [ -x $uv ] || awk '/^uv==/,!/\\$/' requirements.lock |
+      $python -m pip install --quiet --disable-pip-version-check --no-input --require-hashes -r /dev/stdin
+  fi
+  "$uv" pip install --quiet --python $python --require-hashes -r requirements.lock
+  "$uv" pip install --quiet --python $python --no-deps --no-build-isolation --editable .
+  wanted > $stamp
+}
+
+# Run config.java, which needs no package, by whatever Python there is.
+find_java() {
+  local runner=$python
+  [ -x $runner ] || runner=$(find_python) || exit
+  "$runner" -m config.java "$@"
+}
+
+everything() {
+  local java action=''
+  [ "${YES:-}" != 1 ] || action=install
+  java=$(find_java $action)
+  packages
+  $python -m config.jars
+  echo "Ready: $($python --version), $java"
+}
+
+home() {
+  $python -c 'from config.settings import load_settings; print(load_settings().home)' 2>/dev/null ||
+    echo "${LAKEHOUSE_HOME:-.lakehouse}"
+}
+
+down() {
+  if [ -d "$(home)" ] && [ -x $python ]; then $python -m lakehouse down; else echo "Nothing is running."; fi
+}
+
+# Tell whether folder $1 is, or holds, folder $2.
+holds() {
+  local outer=${1%/}
+  case "$2/" in "$outer"/*) return 0 ;; *) return 1 ;; esac
+}
+
+clean() {
+  local folder
+  if [ -d "$(home)" ]; then
+    folder=$(cd "$(home)" && pwd -P)
+    if holds "$folder" "$(pwd -P)" || holds "$folder" "$HOME"; then
+      fail "The home $folder holds this checkout or your own home folder: not removed." "Mend LAKEHOUSE_HOME."
+    fi
+    rm -rf "$folder"
+  fi
+  rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis target logs
+  find . -name .venv -prune -o -type d -name __pycache__ -prune -exec rm -rf {} +
+}
+
+purge() {
+  if [ -x $python ]; then $python -m config.jars --remove || echo "The jars stay in the cache." >&2; fi
+  rm -rf .venv
+}
+
+case "${1:-}" in
+  everything | packages | down | clean | purge) "$1" ;;
+  java) find_java install ;;
+  *) fail "Usage: config/setup.sh everything | packages | java | down | clean | purge" ;;
+esac

@@ -1,0 +1,1 @@
+"""Data quality: the rules, and the checks built from them."""

@@ -1,0 +1,1 @@
+"""What stands in for the outside world on a laptop: broker, simulator."""

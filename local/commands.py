@@ -1,0 +1,54 @@
+"""Commands of the local stand-ins: broker."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from config.settings import load_settings
+from local.broker import Broker
+
+app = typer.Typer()
+broker = typer.Typer(help="The embedded Kafka: start, stop, status.", no_args_is_help=True)
+app.add_typer(broker, name="broker")
+console = Console(highlight=False, soft_wrap=True)
+
+
+@broker.command()
+def start(
+    reformat: Annotated[bool, typer.Option(help="Set a broken data folder aside and begin with an empty log.")] = False,
+) -> None:
+    """Start the broker in the background, on loopback, and create the declared topics.
+
+    Example: lakehouse broker start
+    """
+    settings = load_settings()
+    with console.status("Starting Kafka …"):
+        status = Broker(settings).start(reformat=reformat)
+    console.print(f"Kafka is {status.note}, at 127.0.0.1:{status.port}. Log: {Broker(settings).log}")
+
+
+@broker.command()
+def stop() -> None:
+    """Shut the broker down cleanly; its data stays.
+
+    Example: lakehouse broker stop
+    """
+    with console.status("Stopping Kafka …"):
+        status = Broker(load_settings()).stop()
+    console.print(f"Kafka (process {status.pid}) is stopped." if status.running else "Kafka was not running.")
+
+
+@broker.command()
+def status() -> None:
+    """Say whether the broker runs; exit code 1 when it does not.
+
+    Example: lakehouse broker status
+    """
+    settings = load_settings()
+    if settings.kafka.servers:
+        console.print(f"An external Kafka is configured: {settings.kafka.servers}. The embedded broker is not used.")
+        return
+    found = Broker(settings).status()
+    console.print(f"Kafka: {found.note}" + (f", at 127.0.0.1:{found.port}" if found.running else ""))
+    raise typer.Exit(0 if found.running else 1)

@@ -1,0 +1,79 @@
+"""Text by the column: the parts of JSON documents, put together in Arrow without a loop in Python.
+
+Arrays are made from buffers and constants from arrays: pa.array and pa.scalar import pandas, a second for each worker.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from local.simulator.dice import Ints, Mask
+
+Text = Any
+"""An Arrow array of strings."""
+
+_STRING = pa.string()
+_KINDS = {"uint8": pa.uint8(), "int8": pa.int8(), "int32": pa.int32(), "int64": pa.int64()}
+# Two digits at a time.
+_HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
+
+
+def joined(*parts: str | Text) -> Text:
+    """Join columns and constants, row by row."""
+    return pc.binary_join_element_wise(*map(_side, parts), _side(""))
+
+
+def _side(part: str | Text) -> Any:
+    return words(part)[0] if isinstance(part, str) else part
+
+
+def numbers(values: Ints) -> Text:
+    """Write whole numbers."""
+    return column(values).cast(pa.string())
+
+
+def taken(table: Any, rows: Ints) -> Any:
+    """Give some rows of an Arrow array."""
+    return table.take(column(rows))
+
+
+def chosen(which: Mask, yes: str | Text, no: str | Text) -> Text:
+    """Take from one column or the other, row by row."""
+    return pc.if_else(column(which.astype(np.uint8)).cast(pa.bool_()), _side(yes), _side(no))
+
+
+def column(values: NDArray[Any]) -> Any:
+    """Turn numbers into an Arrow array."""
+    kind = _KINDS[values.dtype.name]
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def words(*values: str) -> Text:
+    """Make a column of words."""
+    return octets([value.encode() for value in values]).cast(pa.string())
+
+
+def octets(values: Sequence[bytes]) -> Any:
+    """Make a column of bytes."""
+    ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
+    return pa.Array.from_buffers(pa.binary(), len(values), buffers)
+
+
+def fixed(characters: NDArray[np.uint8], kind: Any = _STRING) -> Any:
+    """Read each row of bytes as a string, or as another kind of bytes."""
+    n, width = characters.shape
+    offsets = np.arange(0, (n + 1) * width, width, dtype=np.int32)
+    data = pa.py_buffer(np.ascontiguousarray(characters))
+    return pa.Array.from_buffers(kind, n, [None, pa.py_buffer(offsets), data])
+
+
+def hexed(prefix: str, octets: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Write each row of bytes in hexadecimal digits after a prefix, as characters."""
+    n, width = octets.shape
+    digits = _HEX[octets].view(np.uint8).reshape(n, 2 * width)
+    return np.hstack([np.tile(np.frombuffer(prefix.encode(), np.uint8), (n, 1)), digits])

@@ -1,0 +1,86 @@
+"""Commands of the simulator: simulate."""
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from config.settings import load_settings
+from local.simulator.plan import Plan
+from local.simulator.run import simulate
+from local.simulator.truth import Truth, truth_file
+
+__all__ = ["app", "simulate", "summary"]
+
+app = typer.Typer()
+console = Console(highlight=False, soft_wrap=True)
+_DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
+# Typer's times have no zone; they are taken as UTC below.
+_START = Plan().start.replace(tzinfo=None)
+
+
+@app.command("simulate")
+def simulate_command(
+    seed: Annotated[int, typer.Option(help="Another seed, other events; the same seed and options, the same.")] = 7,
+    events: Annotated[int, typer.Option(help="Valid events over all topics; defects come on top.")] = 100_000,
+    start: Annotated[
+        datetime, typer.Option(help="First day of the period, or its moment in UTC.", formats=_DAY)
+    ] = _START,
+    days: Annotated[int, typer.Option(help="Days of shop life, in event time.")] = 1,
+    rate: Annotated[float | None, typer.Option(help="Records per second; default: as fast as possible.")] = None,
+    late: Annotated[float, typer.Option(help="Share of clicks, orders and payments beyond the allowance.")] = 0.01,
+    duplicates: Annotated[float, typer.Option(help="Share of events sent again.")] = 0.01,
+    malformed: Annotated[float, typer.Option(help="Share of broken records.")] = 0.002,
+    bots: Annotated[float, typer.Option(help="Share of bot clicks, with --edge only.")] = 0.05,
+    hot_key: Annotated[float, typer.Option(help="Share of page views and impressions of one product.")] = 0.05,
+    edge: Annotated[bool, typer.Option(help="Clicks raw to clicks_raw, or clean to clicks.")] = False,
+) -> None:
+    """Write a shop's events into the log, with a truth file that tells what they are.
+
+    Example: lakehouse simulate --events 500000 --days 2 --late 0.02
+
+    Example: lakehouse simulate --events 20000 --rate 500
+    """
+    plan = Plan(
+        seed=seed,
+        events=events,
+        start=start.replace(tzinfo=UTC),
+        days=days,
+        rate=rate,
+        late=late,
+        duplicates=duplicates,
+        malformed=malformed,
+        bots=bots,
+        hot_key=hot_key,
+        edge=edge,
+    )
+    settings = load_settings()
+    begin = time.monotonic()
+    told = simulate(settings, plan, console)
+    seconds = time.monotonic() - begin
+    console.print(summary(told))
+    records = sum(told.records.values())
+    console.print(f"{records:,} records in {seconds:.1f} s. Truth: {truth_file(settings, plan)}")
+    if told.stopped:
+        console.print("Stopped before the end; the truth tells what was sent.")
+
+
+def summary(told: Truth) -> Table:
+    """Lay out what was written, number by number and topic by topic."""
+    table = Table(title="Written to the log", title_justify="left")
+    table.add_column("topic")
+    columns = ("records", "events", "late", "duplicates", "malformed", "bots")
+    for column in columns:
+        table.add_column(column, justify="right")
+    totals = [0] * len(columns)
+    for topic, records in sorted(told.records.items()):
+        defects = (told.late, told.duplicates, told.malformed, told.bots)
+        row = [records, sum(told.events.get(topic, {}).values()), *(len(defect.get(topic, ())) for defect in defects)]
+        totals = [total + number for total, number in zip(totals, row, strict=True)]
+        table.add_row(topic, *(f"{number:,}" for number in row))
+    table.add_section()
+    table.add_row("all", *(f"{total:,}" for total in totals))
+    return table

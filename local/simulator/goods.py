@@ -1,0 +1,23 @@
+"""What the shop sells: the same products, prices and merchants in every run."""
+
+import numpy as np
+
+from local.simulator.columns import words
+from local.simulator.dice import Dice, Ints
+
+PRODUCTS = 400
+MERCHANTS = 32
+HOT = 0
+"""The product that the hot share of page views and impressions goes to; the others are the likelier the lower."""
+
+_dice = Dice("goods")
+MERCHANT_OF = _dice.below(MERCHANTS, PRODUCTS)
+CENTS = 299 + _dice.small(20_000, PRODUCTS) // 100 * 100
+
+PRODUCT_IDS = words(*(f"p{i:04d}" for i in range(PRODUCTS)))
+MERCHANT_IDS = words(*(f"m{i:03d}" for i in range(MERCHANTS)))
+
+
+def pick(dice: Dice, hot_share: float, n: int) -> Ints:
+    """Draw products: the hot one at its share, otherwise the popular ones more often."""
+    return np.where(dice.chance(hot_share, n), HOT, 1 + dice.small(PRODUCTS - 1, n))

@@ -1,0 +1,113 @@
+"""The people of the shop: who they are, what their browser says, and what the users table records of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from local.simulator.clock import HOUR, MINUTE
+from local.simulator.columns import Text, chosen, joined, numbers, taken, words
+from local.simulator.dice import Dice, Ints
+from local.simulator.events import Events, Keys, new_keys
+from local.simulator.plan import Plan
+
+TIERS = ("bronze", "silver", "gold", "platinum")
+_TIERS = words(*TIERS)
+_COUNTRIES = words("AT", "BE", "CH", "DE", "DE", "DE", "DK", "ES", "FR", "FR", "GB", "IT", "NL", "PL", "SE", "US")
+_FIRST = words("Ada", "Björn", "Chloé", "Dilan", "Farid", "Grace", "Håkon", "Ines", "Jan", "Kaja", "Luís", "Maya")
+_LAST = words("Ahmed", "Brown", "Costa", "Dubois", "Fischer", "García", "Hansen", "Ito", "Jansen", "O'Neil", "Şahin")
+# What a browser says of itself, and what the edge keeps of it: family and device.
+AGENTS = {
+    "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/131.0.0.0 Safari/537.36": "Chrome/desktop",
+    "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/131.0.0.0 Mobile Safari/537.36": "Chrome/mobile",
+    "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0": "Firefox/desktop",
+    "Mozilla/5.0 (Android 14; Mobile; rv:133.0) Gecko/133.0 Firefox/133.0": "Firefox/mobile",
+    "Mozilla/5.0 (Macintosh; Intel Mac OS X 14_7) AppleWebKit/605.1.15 Version/18.1 Safari/605.1.15": "Safari/desktop",
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) Version/18.1 Mobile Safari/604.1": "Safari/mobile",
+}
+_RAW_AGENTS, _CLEAN_AGENTS = words(*AGENTS), words(*AGENTS.values())
+
+
+class People(NamedTuple):
+    """Users of the shop, a row each; `device` is what their browser adds to every click."""
+
+    keys: Keys
+    tiers: Ints
+    countries: Text
+    emails: Text
+    devices: Text
+
+    def __len__(self) -> int:
+        return len(self.tiers)
+
+
+def new_people(dice: Dice, n: int, edge: bool) -> People:
+    """Draw users; the draws are the same with and without edge, so that both tell of the same shop."""
+    keys = new_keys("u", dice, n)
+    emails = joined(pc.utf8_slice_codeunits(keys.text, 1), "@example.com")
+    names = joined(taken(_FIRST, dice.below(len(_FIRST), n)), " ", taken(_LAST, dice.below(len(_LAST), n)))
+    network = joined("198.", numbers(18 + dice.below(2, n)), ".", numbers(dice.below(256, n)), ".")
+    host, agent, told = numbers(1 + dice.below(254, n)), dice.below(len(AGENTS), n), dice.floats(n)
+    if edge:
+        # Some log in, and some of those let the page send their name along.
+        email = chosen(told < 0.2, joined(',"email":"', emails, '"'), "")
+        name = chosen(told < 0.1, joined(',"name":"', names, '"'), "")
+        devices = joined('"ip":"', network, host, '","user_agent":"', taken(_RAW_AGENTS, agent), '"', email, name, "}")
+    else:
+        devices = joined('"ip":"', network, '0","agent":"', taken(_CLEAN_AGENTS, agent), '"}')
+    return People(keys, dice.small(4, n), taken(_COUNTRIES, dice.below(len(_COUNTRIES), n)), emails, devices)
+
+
+def changes(people: People, first: Ints, plan: Plan, dice: Dice) -> list[Events]:
+    """Tell what the users table records of people whose first clicks are at `first`: a row, new tiers, its end."""
+    n = len(people)
+    created, delay = _creation(first, plan, dice)
+    who, tiers = np.arange(n), people.tiers
+    found = [_change(people, who, created, "c", joined('"after":', _row(people, who, tiers), "}"), delay)]
+    at = np.maximum(created, first)
+    rest = np.maximum(0, plan.end_ms - at)
+    # One in four moves up or down while we watch, and some of these again.
+    for _ in range(4):
+        who = who[dice.chance(0.25, len(who))]
+        at[who] += 1 + dice.below(rest[who], len(who))
+        before = tiers[who]
+        up = (before == 0) | (dice.chance(0.7, len(who)) & (before < 3))
+        tiers = tiers.copy()
+        tiers[who] += np.where(up, 1, -1)
+        rows = joined('"before":', _row(people, who, before), ',"after":', _row(people, who, tiers[who]), "}")
+        found.append(_change(people, who, at[who], "u", rows))
+    who = np.flatnonzero(dice.chance(0.004, n))
+    gone = at[who] + 1 + dice.below(rest[who], len(who))
+    found.append(_change(people, who, gone, "d", joined('"before":', _row(people, who, tiers[who]), "}")))
+    return found
+
+
+def _creation(first: Ints, plan: Plan, dice: Dice) -> tuple[Ints, Ints]:
+    """Draw when users were created, and how long the news of it took, or -1 where that is as usual."""
+    n = len(first)
+    case, begin = dice.floats(n), plan.start_ms
+    found = np.select(
+        [
+            case < 0.01,  # shopped as guests, and signed up afterwards
+            case < 0.30,  # signed up and went shopping
+        ],
+        [
+            first + 1 + dice.below(HOUR, n),
+            np.maximum(begin, first - 1_000 - dice.below(10 * MINUTE, n)),
+        ],
+        # Known from before: their rows open the period, as the first snapshot of a captured table does.
+        np.minimum(begin + dice.below(5 * MINUTE, n), np.maximum(begin, first - 1_000)),
+    )
+    slow = (case >= 0.30) & (case < 0.32)
+    return found, np.where(slow, 30 * MINUTE + dice.below(6 * HOUR, n), -1)
+
+
+def _row(people: People, who: Ints, tiers: Ints) -> Text:
+    country, email = taken(people.countries, who), taken(people.emails, who)
+    return joined('{"tier":"', taken(_TIERS, tiers), '","country":"', country, '","email":"', email, '"}')
+
+
+def _change(people: People, who: Ints, at: Ints, op: str, rows: Text, delay: Ints | None = None) -> Events:
+    keys = people.keys.take(who)
+    payload = joined('"user_id":"', keys.text, f'","op":"{op}",', rows)
+    return Events("users", "user_changed", at, who, keys, payload, delay)

@@ -1,0 +1,131 @@
+"""A run of the simulator, in either mode: topics, records, truth."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from config.errors import LakehouseError
+from config.kafka import Offsets, end_offsets, ensure_topics
+from config.settings import Settings
+from config.spark import session
+from local.simulator import arrivals, bulk, paced, truth
+from local.simulator.plan import Plan
+from local.simulator.shop import topics_of
+from local.simulator.truth import Truth
+
+_POLL_SECONDS = 1.0
+
+
+def simulate(settings: Settings, plan: Plan, console: Console) -> Truth:
+    """Write a plan's records into the log, in bulk or at its rate, and their truth into the home."""
+    ensure_topics(settings)
+    names = list(topics_of(plan))
+    before = end_offsets(settings, names)
+    truth.refuse_again(settings, plan, log_is_empty=not any(before.values()))
+    spark = None if plan.rate else session(settings, "simulate")
+    truth.begin(settings, plan)
+    try:
+        with _progress(console) as progress:
+            told = _bulk(settings, spark, plan, progress) if spark else _paced(settings, plan, progress)
+    except PySparkException as error:
+        _forget_if_nothing_came(settings, plan, before)
+        cause = str(error).strip().splitlines()[0]
+        raise LakehouseError(f"Spark did not write all records: {cause}", "lakehouse broker status") from error
+    except BaseException:
+        _forget_if_nothing_came(settings, plan, before)
+        raise
+    _check_written(told, before, end_offsets(settings, names))
+    truth.write(settings, plan, told)
+    return told
+
+
+def _forget_if_nothing_came(settings: Settings, plan: Plan, before: Offsets) -> None:
+    if end_offsets(settings, topics_of(plan)) == before:
+        truth.forget(settings, plan)
+
+
+def _bulk(settings: Settings, spark: SparkSession, plan: Plan, progress: Progress) -> Truth:
+    names = list(topics_of(plan))
+    before = sum(end_offsets(settings, names).values())
+    generating = progress.add_task("Generating", total=plan.shards, unit="shards")
+    writing = progress.add_task("Writing", total=None, unit="records")
+    load = bulk.Load(settings, spark, plan)
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(load.run)
+        try:
+            while not wait([job], _POLL_SECONDS).done:
+                progress.update(generating, completed=load.shards_done)
+                if load.shards_done == plan.shards:
+                    total = sum(load.truth.records.values())
+                    completed = sum(end_offsets(settings, names).values()) - before
+                    progress.update(writing, total=total, completed=completed)
+        except BaseException:
+            load.cancel()
+            raise
+        told = job.result()
+    total = sum(told.records.values())
+    progress.update(generating, completed=plan.shards)
+    progress.update(writing, total=total, completed=total)
+    return told
+
+
+def _paced(settings: Settings, plan: Plan, progress: Progress) -> Truth:
+    assert plan.rate is not None  # noqa: S101 - what makes a plan a paced one
+    told = truth.new_truth(plan)
+    generating = progress.add_task("Generating", total=plan.shards, unit="shards")
+    sending = progress.add_task("Sending", total=0, unit="records")
+    generated = 0
+
+    def done(records: int) -> None:
+        nonlocal generated
+        generated += records
+        progress.update(generating, advance=1)
+        progress.update(sending, total=generated)
+
+    with _stop_on_signal() as stop, arrivals.in_arrival_order(plan, settings.home / "tmp", done) as records:
+        paced.send(settings, records, plan.rate, told, stop, lambda n: progress.update(sending, advance=n))
+    told.stopped = stop.is_set()
+    return told
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[threading.Event]:
+    """Let Ctrl-C end the sending between two records: an exception could come after one has left, uncounted."""
+    stop = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    former = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _check_written(told: Truth, before: Offsets, after: Offsets) -> None:
+    for topic, records in told.records.items():
+        grown = sum(end - before.get(place, 0) for place, end in after.items() if place[0] == topic)
+        if grown < records:
+            raise LakehouseError(
+                f"{records:,} records were written to {topic}, but it has grown by {grown:,} only.",
+                "Look into the broker's log; then begin with an empty one: lakehouse broker start --reformat",
+            )
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description:<10}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        TimeElapsedColumn(),
+        console=console,
+    )

@@ -1,0 +1,186 @@
+"""The truth of a run: what was written, counted and named from the records themselves -> home/truth/<run>.json."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from config.errors import LakehouseError
+from config.settings import Settings
+from local.simulator.clock import allowance_ms
+from local.simulator.goods import HOT, PRODUCT_IDS
+from local.simulator.plan import Plan
+from local.simulator.records import Record, counted, labelled, rows
+from local.simulator.shop import topics_of
+
+Names = dict[str, list[str]]
+Kinds = dict[str, dict[str, str]]
+
+
+@dataclass
+class Truth:
+    """What is in the log, by topic. For each record of a defect its event id stands there once, so ids may recur."""
+
+    runs: list[str] = field(default_factory=list)
+    options: list[dict[str, object]] = field(default_factory=list)
+    allowances_ms: dict[str, int | None] = field(default_factory=dict)
+    hot_product: str = PRODUCT_IDS[HOT].as_py()
+    stopped: bool = False
+    """A paced run was ended before all was sent; what was sent is told."""
+    records: dict[str, int] = field(default_factory=dict)
+    events: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Distinct valid events by topic and type: on time and late, without copies and bots."""
+    late: Names = field(default_factory=dict)
+    """Valid records beyond the allowance, copies among them."""
+    late_copies: Names = field(default_factory=dict)
+    """Those of `late` that are copies of an event that had come before."""
+    duplicates: Names = field(default_factory=dict)
+    """Copies of an event that are not late."""
+    malformed: Kinds = field(default_factory=dict)
+    """Broken records: the id in their header `simulator_id`, and how they are broken."""
+    bots: Kinds = field(default_factory=dict)
+    """Events of bots, and what betrays them: agent or rate."""
+    bot_users: list[str] = field(default_factory=list)
+
+    def add_batch(self, records: pa.RecordBatch) -> None:
+        """Take in a batch of records that will be in the log."""
+        for (topic, kind, label), count in counted(records, "topic", "type", "label").items():
+            self._count(topic, kind, label, count)
+        self._name(rows(records.filter(pc.invert(labelled(records, "valid")))))
+
+    def add(self, records: list[Record]) -> None:
+        """Take in records that are in the log."""
+        for record in records:
+            self._count(record.topic, record.type, record.label, 1)
+        self._name(record for record in records if record.label != "valid")
+
+    def _count(self, topic: str, kind: str, label: str, count: int) -> None:
+        self.records[topic] = self.records.get(topic, 0) + count
+        if label in ("valid", "late"):
+            by_type = self.events.setdefault(topic, {})
+            by_type[kind] = by_type.get(kind, 0) + count
+
+    def _name(self, odd: Iterable[Record]) -> None:
+        bot_users = set(self.bot_users)
+        for record in odd:
+            match record.label:
+                case "late":
+                    self.late.setdefault(record.topic, []).append(record.id)
+                case "late_copy":
+                    self.late.setdefault(record.topic, []).append(record.id)
+                    self.late_copies.setdefault(record.topic, []).append(record.id)
+                case "duplicate":
+                    self.duplicates.setdefault(record.topic, []).append(record.id)
+                case "malformed":
+                    self.malformed.setdefault(record.topic, {})[record.id] = record.kind
+                case "bot":
+                    self.bots.setdefault(record.topic, {})[record.id] = record.kind
+                    bot_users.add(record.key.decode())
+        self.bot_users = sorted(bot_users)
+
+    def merge(self, other: "Truth") -> None:
+        """Take in what another run, or another shard of this one, wrote."""
+        self.runs += other.runs
+        self.options += other.options
+        self.allowances_ms |= other.allowances_ms
+        self.stopped |= other.stopped
+        self.bot_users += other.bot_users
+        for topic, count in other.records.items():
+            self.records[topic] = self.records.get(topic, 0) + count
+        for topic, types in other.events.items():
+            self.events[topic] = dict(Counter(self.events.get(topic, {})) + Counter(types))
+        for mine, its in (
+            (self.late, other.late),
+            (self.late_copies, other.late_copies),
+            (self.duplicates, other.duplicates),
+        ):
+            for topic, ids in its.items():
+                mine.setdefault(topic, []).extend(ids)
+        for known, more in ((self.malformed, other.malformed), (self.bots, other.bots)):
+            for topic, kinds in more.items():
+                known.setdefault(topic, {}).update(kinds)
+
+    def accepted(self, topic: str) -> int:
+        """Count the events of a topic that belong in silver: valid, on time, once each."""
+        firsts_late = len(self.late.get(topic, [])) - len(self.late_copies.get(topic, []))
+        return sum(self.events.get(topic, {}).values()) - firsts_late
+
+
+def new_truth(plan: Plan) -> Truth:
+    """Begin the truth of a run, with nothing written yet."""
+    allowances = {name: allowance_ms(topic) for name, topic in topics_of(plan).items()}
+    return Truth(runs=[plan.run], options=[plan.options], allowances_ms=allowances)
+
+
+def begin(settings: Settings, plan: Plan) -> None:
+    """Mark a run as begun; it stays so if it is broken off, because then part of it is in the log."""
+    mark = _mark(settings, plan)
+    mark.parent.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+
+
+def forget(settings: Settings, plan: Plan) -> None:
+    """Take the mark of a run away that wrote nothing."""
+    _mark(settings, plan).unlink(missing_ok=True)
+
+
+def write(settings: Settings, plan: Plan, truth: Truth) -> Path:
+    """Write the truth of a finished run."""
+    file = truth_file(settings, plan)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    draft.write_text(json.dumps(asdict(truth), indent=1))
+    draft.replace(file)
+    forget(settings, plan)
+    return file
+
+
+def read_truth(settings: Settings) -> Truth:
+    """Read what all runs together have written into the log."""
+    folder = _folder(settings)
+    broken_off = sorted(file.stem for file in folder.glob("*.begun"))
+    if broken_off:
+        raise LakehouseError(
+            f"The run {broken_off[0]} has not ended, or was broken off: no truth tells what of it is in the log.",
+            "Wait for it; or begin with an empty log: lakehouse broker stop, then: lakehouse broker start --reformat",
+        )
+    together = Truth()
+    for file in sorted(folder.glob("*.json")):
+        values: dict[str, Any] = json.loads(file.read_text())
+        together.merge(Truth(**values))
+    return together
+
+
+def refuse_again(settings: Settings, plan: Plan, log_is_empty: bool) -> None:
+    """Refuse a run that the log already has; truths of a log that was emptied since are put aside."""
+    folder = _folder(settings)
+    if log_is_empty:
+        for file in [*folder.glob("*.json"), *folder.glob("*.begun")]:
+            aside = folder / "of-emptied-logs"
+            aside.mkdir(exist_ok=True)
+            file.replace(aside / file.name)
+    begun = _mark(settings, plan).exists()
+    if begun or truth_file(settings, plan).exists():
+        raise LakehouseError(
+            f"The log already has {'a part of ' if begun else ''}the run of seed {plan.seed} from "
+            f"{plan.start:%Y-%m-%d %H:%M}: written again, that would be duplicates and nothing else.",
+            f"Choose another one: --seed {plan.seed + 1}, or --start {plan.end:%Y-%m-%d}",
+        )
+
+
+def truth_file(settings: Settings, plan: Plan) -> Path:
+    """Say where the truth of a run is."""
+    return _folder(settings) / f"{plan.run}.json"
+
+
+def _mark(settings: Settings, plan: Plan) -> Path:
+    return _folder(settings) / f"{plan.run}.begun"
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.home / "truth"

@@ -1,0 +1,76 @@
+"""Visits: the pages people look at, the advertisements they see, what they put in the cart and order."""
+
+import numpy as np
+
+from local.simulator.clock import DAY, HOUR, HOURS, MINUTE, since_first
+from local.simulator.columns import Text, fixed, hexed, joined, numbers, taken
+from local.simulator.dice import Dice, Ints
+from local.simulator.events import Events
+from local.simulator.goods import PRODUCT_IDS, pick
+from local.simulator.orders import orders
+from local.simulator.people import People
+from local.simulator.plan import Plan
+
+_VISITS_PER_DAY = (0, 1, 1, 1, 2, 2, 2, 3, 4, 6)
+_PAGES = (1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 13, 17)
+
+# Shares of what follows what; a shop of our size sells to about one visit in ten.
+_IMPRESSION = 0.35
+_CLICK = 0.12
+_SLOW_CLICK = 0.08
+_CART = 0.065
+_ORDER = 0.33
+
+
+def visit_times(plan: Plan, people: int, dice: Dice) -> tuple[Ints, Ints]:
+    """Draw who comes when, by the daily curve; everyone comes at least once."""
+    counts = dice.pick(_VISITS_PER_DAY, people * plan.days).reshape(people, plan.days)
+    absent = np.flatnonzero(counts.sum(axis=1) == 0)
+    counts[absent, dice.below(plan.days, len(absent))] = 1
+    who, day = np.divmod(np.repeat(np.arange(people * plan.days), counts.ravel()), plan.days)
+    n = len(who)
+    return who, plan.start_ms + day * DAY + dice.pick(HOURS, n) + dice.below(HOUR, n)
+
+
+def visits(people: People, who: Ints, begin: Ints, topic: str, plan: Plan, dice: Dice) -> list[Events]:
+    """Tell the visits that `who` begins at `begin`; `topic` is where their clicks go."""
+    pages = dice.pick(_PAGES, len(who))
+    visit = np.repeat(np.arange(len(who)), pages)
+    who, n = who[visit], len(visit)
+    # At least two seconds: nobody reads faster, and a router can tell people from bots by their pace.
+    dwell = 2_000 + dice.small(180_000, n)
+    steps = dwell + 500 + dice.below(10_000, n)
+    at = begin[visit] + since_first(steps, pages)
+    product = pick(dice, plan.hot_key, n)
+    viewed = _clicks(people, topic, "page_view", who, at, product, joined('"dwell_ms":', numbers(dwell), ","))
+    shown = np.flatnonzero(dice.chance(_IMPRESSION, n))
+    advertisements = _advertisements(people, topic, who[shown], at[shown] + 100, plan, dice)
+    row = np.flatnonzero(dice.chance(_CART, n))
+    buyer, product = who[row], product[row]
+    quantity = 1 + dice.small(5, len(row), times=4)
+    put = at[row] + (dwell[row] * (0.3 + 0.7 * dice.floats(len(row)))).astype(np.int64)
+    carts = _clicks(people, topic, "add_to_cart", buyer, put, product, joined('"quantity":', numbers(quantity), ","))
+    row = np.flatnonzero(dice.chance(_ORDER, len(row)))
+    return [viewed, *advertisements, carts, *orders(people, buyer[row], product[row], quantity[row], put[row], dice)]
+
+
+def _advertisements(people: People, topic: str, who: Ints, at: Ints, plan: Plan, dice: Dice) -> list[Events]:
+    n = len(who)
+    at = at + dice.below(900, n)
+    product = pick(dice, plan.hot_key, n)
+    ids = joined('"impression_id":"', fixed(hexed("i", dice.octets(n, 8))), '",')
+    shown = _clicks(people, topic, "impression", who, at, product, ids)
+    row = np.flatnonzero(dice.chance(_CLICK, n))
+    n = len(row)
+    # Five minutes are what the joiner waits for; some come back to the advertisement after that.
+    slow = 5 * MINUTE + dice.below(15 * MINUTE, n)
+    waits = np.where(dice.chance(_SLOW_CLICK, n), slow, 800 + dice.small(4 * MINUTE, n, times=3))
+    clicked = _clicks(people, topic, "click", who[row], at[row] + 1 + waits, product[row], taken(ids, row))
+    return [shown, clicked]
+
+
+def _clicks(people: People, topic: str, kind: str, who: Ints, at: Ints, product: Ints, more: Text) -> Events:
+    keys = people.keys.take(who)
+    products, devices = taken(PRODUCT_IDS, product), taken(people.devices, who)
+    payload = joined('"user_id":"', keys.text, '","product_id":"', products, '",', more, devices)
+    return Events(topic, kind, at, who, keys, payload)

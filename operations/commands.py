@@ -1,0 +1,81 @@
+"""Commands of an operator: doctor, sql, shell, down, demo."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from config.settings import load_settings
+
+app = typer.Typer()
+console = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def doctor() -> None:
+    """Check Java, Python, memory, disk, ports, jars and configuration, and say how to mend what is wrong.
+
+    Example: lakehouse doctor
+    """
+    from operations.doctor import examine
+
+    raise typer.Exit(examine(console))
+
+
+@app.command()
+def sql(
+    query: Annotated[str | None, typer.Argument(help="One SQL statement; without it the tables are listed.")] = None,
+    rows: Annotated[int, typer.Option(help="How many rows to show at most.")] = 50,
+) -> None:
+    """Query any table by its name.
+
+    Example: lakehouse sql "select type, count(*) from silver.clicks group by type"
+    """
+    from operations.query import list_tables, show
+
+    settings = load_settings()
+    if query is None:
+        list_tables(settings, console)
+    else:
+        show(settings, query, rows, console)
+
+
+@app.command()
+def shell() -> None:
+    """Open a Python shell with `spark`, `settings` and every table by name.
+
+    Example: lakehouse shell
+    """
+    from operations.query import open_shell
+
+    open_shell(load_settings())
+
+
+@app.command()
+def down() -> None:
+    """Stop what runs in the background for this home: the broker.
+
+    Example: lakehouse down
+    """
+    from local.broker import Broker
+
+    settings = load_settings()
+    if settings.kafka.servers:
+        console.print("Nothing of ours runs: an external Kafka is configured.")
+        return
+    stopped = Broker(settings).stop()
+    console.print(f"Kafka (process {stopped.pid}) is stopped." if stopped.running else "Nothing was running.")
+
+
+@app.command()
+def demo(
+    events: Annotated[int, typer.Option(help="How many valid events to generate.", min=1000)] = 100_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 7,
+) -> None:
+    """Run all of it start to end, in a home of its own that it empties first; stop what it started.
+
+    Example: lakehouse demo --events 20000
+    """
+    from operations.demo import run
+
+    raise typer.Exit(run(console, events=events, seed=seed))

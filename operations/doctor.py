@@ -1,0 +1,115 @@
+"""Doctor: is everything there that the project needs, and how to mend what is not."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from config.declarations import tables, topics
+from config.errors import LakehouseError
+from config.jars import verify
+from config.java import find_java
+from config.kafka import end_offsets, servers
+from config.settings import Settings, load_settings
+from expectations.rules import all_rules
+from local.broker import Broker
+
+MEMORY_GIB = 4
+DISK_GIB = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was looked at, whether it is well, what was seen, and the way to mend it."""
+
+    what: str
+    well: bool
+    seen: str
+    mend: str = ""
+
+
+def examine(console: Console) -> int:
+    """Print every finding; give 0 when all is well, 1 otherwise."""
+    findings = [_configuration()]
+    if findings[0].well:
+        settings = load_settings()
+        looks: list[Callable[[Settings], Finding]] = [_python, _java, _jars, _memory, _disk, _home, _declarations, _log]
+        findings += [_examined(look, settings) for look in looks]
+    for finding in findings:
+        mark = "[green]✓[/]" if finding.well else "[red]✗[/]"
+        console.print(f"{mark} {finding.what:<14} {finding.seen}")
+        if finding.mend and not finding.well:
+            console.print(f"  {'':<14} → {finding.mend}")
+    return 0 if all(finding.well for finding in findings) else 1
+
+
+def _examined(look: Callable[[Settings], Finding], settings: Settings) -> Finding:
+    try:
+        return look(settings)
+    except LakehouseError as error:
+        return Finding(look.__name__.strip("_"), False, error.problem, error.mend)
+
+
+def _configuration() -> Finding:
+    try:
+        settings = load_settings()
+    except LakehouseError as error:
+        return Finding("configuration", False, error.problem, error.mend)
+    return Finding("configuration", True, f"home {settings.home}, {settings.spark.cores} cores, {settings.spark.memory}")
+
+
+def _python(_settings: Settings) -> Finding:
+    well = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    return Finding("python", well, platform.python_version(), "Install Python 3.11 to 3.13, then: make purge setup")
+
+
+def _java(_settings: Settings) -> Finding:
+    java = find_java()
+    return Finding("java", True, f"{java.version} at {java.home}")
+
+
+def _jars(settings: Settings) -> Finding:
+    count = verify(settings)
+    return Finding("jars", True, f"{count} jars, each with its recorded SHA-256")
+
+
+def _memory(settings: Settings) -> Finding:
+    gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return Finding(
+        "memory",
+        gib >= MEMORY_GIB,
+        f"{gib:.1f} GiB, of which a Spark session takes {settings.spark.memory}",
+        f"{MEMORY_GIB} GiB are needed; or lower spark.memory in the settings.",
+    )
+
+
+def _disk(settings: Settings) -> Finding:
+    folder = settings.home
+    while not folder.exists():
+        folder = folder.parent
+    gib = shutil.disk_usage(folder).free / 2**30
+    return Finding("disk", gib >= DISK_GIB, f"{gib:.1f} GiB free", "Free some, or set LAKEHOUSE_HOME to a larger disk.")
+
+
+def _home(settings: Settings) -> Finding:
+    settings.home.mkdir(parents=True, exist_ok=True)
+    return Finding("home", os.access(settings.home, os.W_OK), str(settings.home), "Make it writable, or set LAKEHOUSE_HOME.")
+
+
+def _declarations(_settings: Settings) -> Finding:
+    return Finding(
+        "declarations", True, f"{len(topics())} topics, {len(tables())} tables, {len(all_rules())} rules: all valid"
+    )
+
+
+def _log(settings: Settings) -> Finding:
+    if not settings.kafka.servers:
+        status = Broker(settings).status()
+        if not status.running:
+            return Finding("kafka", True, f"embedded, {status.note} (lakehouse broker start)")
+    end_offsets(settings, list(topics()))
+    return Finding("kafka", True, f"answers at {servers(settings)}")

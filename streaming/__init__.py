@@ -1,0 +1,1 @@
+"""The streaming jobs: landing, the roles, and the one runner."""

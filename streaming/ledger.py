@@ -1,0 +1,109 @@
+"""The ledger: what came in and where it went, for every micro-batch and Kafka partition.
+
+Every term is counted for itself; none is what is left over of the others. The ledger is written last: a batch
+without its row in it is not whole. Each job has a folder of its own, because each process writes only its own tables.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from config.settings import Settings
+from streaming.failpoints import failpoint
+from streaming.job import Batch
+
+TERMS = ("silver", "quarantined", "erased", "late", "duplicates")
+Entry = list[dict[str, Any]]
+
+_ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
+
+
+def count(parsed: DataFrame, exceptions: DataFrame, batch: Batch) -> Entry:
+    """Count a batch by topic and partition: its records, and each way they went."""
+    origin = ["topic", "partition", "offset"]
+    verdicts = F.broadcast(exceptions.select(*origin, "verdict"))
+    sorted_out = parsed.join(verdicts, origin, "left").fillna("silver", "verdict")
+    landed = F.when(F.col("verdict") == "silver", F.col("event_time"))
+    size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
+    terms = [F.count_if(F.col("verdict") == term).alias(term) for term in TERMS]
+    counted = sorted_out.groupBy("topic", "partition").agg(
+        F.min("offset").alias("from_offset"),
+        (F.max("offset") + 1).alias("to_offset"),
+        F.count("*").alias("input"),
+        *terms,
+        F.sum(size).alias("bytes"),
+        F.min(landed).alias("min_event_time"),
+        F.max(landed).alias("max_event_time"),
+        F.max("arrival_time").alias("max_arrival_time"),
+    )
+    place = {"job": batch.job, "generation": batch.generation, "epoch": batch.epoch, "batch": batch.id}
+    return [{**place, **row.asDict()} for row in counted.collect()]
+
+
+def total(entry: Entry, term: str, topic: str | None = None) -> int:
+    """Add up a term of an entry, over all its topics or one."""
+    return sum(int(row[term]) for row in entry if topic in (None, row["topic"]))
+
+
+def record(entry: Entry, batch: Batch) -> None:
+    """Write the entry of a batch, once."""
+    path = folder(batch.settings, batch.job)
+    application = f"{batch.job}/g{batch.generation}/e{batch.epoch}"
+    known = deltalake.DeltaTable.is_deltatable(str(path))
+    if known:
+        seen = deltalake.DeltaTable(str(path)).transaction_version(application)
+        if seen is not None and seen >= batch.id:
+            return
+    now = datetime.now(UTC)
+    rows = [{**row, "recorded_at": now} for row in entry]
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, datetime) and value.tzinfo is None:
+                row[name] = value.replace(tzinfo=UTC)
+    deltalake.write_deltalake(
+        str(path),
+        pa.Table.from_pylist(rows, schema=_schema()),
+        mode="append",
+        commit_properties=deltalake.CommitProperties(
+            app_transactions=[deltalake.Transaction(application, batch.id)]
+        ),
+    )
+    failpoint("after ops.ledger")
+
+
+def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
+    """Read the ledger: all jobs' folders, or those named, in the order in which batches were done."""
+    root = settings.warehouse / "ops" / "ledger"
+    names = jobs if jobs is not None else sorted(path.name for path in root.glob("*"))
+    found: Entry = []
+    for name in names:
+        path = folder(settings, name)
+        if deltalake.DeltaTable.is_deltatable(str(path)):
+            found += deltalake.DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+    return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
+
+
+def landed_up_to(settings: Settings, job: str, generation: int) -> dict[tuple[str, int], int]:
+    """Give, for each partition, the offset after the last one the ledger has."""
+    ends: dict[tuple[str, int], int] = {}
+    for row in entries(settings, [job]):
+        if row["generation"] == generation:
+            place = (row["topic"], row["partition"])
+            ends[place] = max(ends.get(place, 0), row["to_offset"])
+    return ends
+
+
+def folder(settings: Settings, job: str) -> Path:
+    """Say where a job's part of the ledger is."""
+    return table_named("ops.ledger").path(settings.warehouse) / job
+
+
+def _schema() -> pa.Schema:
+    return pa.schema([(name, _ARROW[column.type]) for name, column in table_named("ops.ledger").columns.items()])

@@ -1,0 +1,204 @@
+"""Records of the log -> typed events, with every rule each of them breaks.
+
+One projection parses and judges all topics of a micro-batch. Nearly every record is clean, so the way of a clean
+record is cheap: Spark's own JSON parser, null checks, and three counts of characters that prove that the parser
+overlooked nothing (docs/decisions/0004). Only where they do not match is a record parsed strictly, as a variant.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import Table, Topic, landed_tables, topics
+from expectations.rules import Rule, rules
+
+CORRUPT = "_corrupt"
+JSON_OPTIONS = {
+    "columnNameOfCorruptRecord": CORRUPT,
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'",
+    "timeZone": "UTC",
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+}
+REUSED_ID = "event_id_reused"
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What a topic promises: the form of its events, the table they land in, the rules they keep."""
+
+    topic: Topic
+    table: Table
+    rules: tuple[Rule, ...]
+
+
+def contracts() -> tuple[Contract, ...]:
+    """Put together the contracts of all landed topics."""
+    return tuple(
+        Contract(topics()[str(table.topic)], table, tuple(r for r in rules(table.name) if r.severity == "quarantine"))
+        for table in landed_tables()
+    )
+
+
+def parse(records: DataFrame, promised: tuple[Contract, ...]) -> DataFrame:
+    """Give each record its event (a struct per topic), whether it is clean at first sight, and how late it came.
+
+    records: topic, partition, offset, key, value, headers, arrival_time
+    """
+    text = F.col("value").cast("string")
+    events = [
+        F.when(
+            F.col("topic") == c.topic.name, F.from_json(text, f"{c.topic.payload_ddl}, {CORRUPT} string", JSON_OPTIONS)
+        ).alias(c.topic.name)
+        for c in promised
+    ]
+    lateness = F.expr("unix_millis(arrival_time) - unix_millis(event_time)")
+    return (
+        records.select("*", F.xxhash64("value").alias("content_hash"), *events)
+        .withColumn("clean", F.coalesce(_per_topic(promised, _clean), F.lit(False)))
+        .withColumn("event_id", _per_topic(promised, lambda c: _field(c, "event_id")))
+        .withColumn("event_time", _per_topic(promised, lambda c: _field(c, "event_time")))
+        .withColumn("late_by_ms", F.when(lateness > _per_topic(promised, _allowance), lateness))
+    )
+
+
+def judge(doubtful: DataFrame, contract: Contract) -> DataFrame:
+    """Give each doubtful record of a topic all the rules it broke; it may turn out to have broken none."""
+    strictly = doubtful.withColumn("variant", F.expr("try_parse_json(cast(value as string))"))
+    return strictly.withColumn("rules", _broken(contract)).drop("variant")
+
+
+def _per_topic(promised: tuple[Contract, ...], make: Any) -> Column:
+    first, *others = promised
+    choice = F.when(F.col("topic") == first.topic.name, make(first))
+    for contract in others:
+        choice = choice.when(F.col("topic") == contract.topic.name, make(contract))
+    return choice
+
+
+def _field(contract: Contract, path: str) -> Column:
+    return F.col(f"`{contract.topic.name}`.{path}")
+
+
+def _allowance(contract: Contract) -> Column:
+    """Give the topic's allowance in milliseconds; one that is never late has none, and no comparison holds."""
+    allowance = contract.topic.lateness.allowance
+    return F.lit(None).cast("bigint") if allowance is None else F.lit(int(allowance.total_seconds() * 1000))
+
+
+def _clean(contract: Contract) -> Column:
+    clean = _nothing_overlooked(contract) & _field(contract, CORRUPT).isNull()
+    for breach in (_schema_rules(contract) | _own_rules(contract)).values():
+        clean = clean & ~breach
+    return clean
+
+
+def _broken(contract: Contract) -> Column:
+    """List all rules a record broke; of one that cannot be read, only why it cannot."""
+    unreadable = (
+        F.when(F.expr("value is null or octet_length(value) = 0"), F.lit("no_value"))
+        .when(~F.expr("is_valid_utf8(cast(value as string))"), F.lit("not_utf8"))
+        .when(_not_an_object(contract), F.lit("not_json"))
+        .when(~_strict(), F.lit("ambiguous_json"))
+    )
+    breaches = _type_rules(contract) | _schema_rules(contract) | _own_rules(contract)
+    named = [F.when(breach, F.lit(name)) for name, breach in breaches.items()]
+    return F.when(unreadable.isNotNull(), F.array(unreadable)).otherwise(F.array_compact(F.array(*named)))
+
+
+def _schema_rules(contract: Contract) -> dict[str, Column]:
+    """Derive from the topic's JSON Schema what must be there and which values it may have."""
+    schema = contract.topic.events
+    found: dict[str, Column] = {}
+    for name in schema["required"]:
+        found[f"{name}_missing"] = _field(contract, name).isNull()
+    for clause in schema.get("allOf", []):
+        applies = F.lit(True)
+        for name, condition in clause["if"]["properties"].items():
+            allowed = condition.get("enum") or [condition["const"]]
+            applies = applies & F.coalesce(_field(contract, name).isin(allowed), F.lit(False))
+        for name in clause["then"]["required"]:
+            missing = applies & _field(contract, name).isNull()
+            found[f"{name}_missing"] = found[f"{name}_missing"] | missing if f"{name}_missing" in found else missing
+    for path, prop in _leaves(schema["properties"]):
+        if "enum" in prop:
+            breach = ~_field(contract, path).isin(prop["enum"])
+            found[f"{path.replace('.', '_')}_unknown"] = F.coalesce(breach, F.lit(False))
+    return found
+
+
+def _own_rules(contract: Contract) -> dict[str, Column]:
+    """Take the rules of the table's rule file, and the two that every topic has: its clock and its key."""
+    prefix = f"`{contract.topic.name}`."
+    columns = {name: f"{prefix}{c.source}" for name, c in contract.table.columns.items() if c.source}
+    found = {rule.name: F.expr(f"coalesce(not ({rule.sql(columns)}), false)") for rule in contract.rules}
+    ahead = int(contract.topic.lateness.ahead.total_seconds() * 1000)
+    event_time = f"{prefix}event_time"
+    found["event_time_ahead"] = F.expr(
+        f"coalesce(unix_millis({event_time}) - unix_millis(arrival_time) > {ahead}, false)"
+    )
+    if contract.topic.key:
+        field = _field(contract, contract.topic.key)
+        found["key_differs"] = field.isNotNull() & ~F.col("key").cast("string").eqNullSafe(field)
+    return found
+
+
+def _type_rules(contract: Contract) -> dict[str, Column]:
+    """Find fields that are there but of another type; only records off the cheap way get here."""
+    found = {}
+    for path, prop in _leaves(contract.topic.events["properties"]):
+        value = f"try_variant_get(variant, '$.{path}', 'variant')"
+        there = F.expr(f"{value} is not null and not is_variant_null({value})")
+        wrong = _field(contract, path).isNull()
+        if prop["type"] == "string":
+            wrong = wrong | (F.expr(f"schema_of_variant({value})") != "STRING")
+        found[f"{path.replace('.', '_')}_type"] = there & wrong
+    return found
+
+
+def _not_an_object(contract: Contract) -> Column:
+    event = F.col(f"`{contract.topic.name}`")
+    kind = F.expr("schema_of_variant(variant)")
+    unparsed = F.col("variant").isNull() & _field(contract, CORRUPT).isNotNull()
+    return event.isNull() | unparsed | F.coalesce(~kind.startswith("OBJECT"), F.lit(False))
+
+
+def _strict() -> Column:
+    """Hold where the value is one JSON object with no key twice in it and nothing after it."""
+    alone = "concat('[', cast(value as string), ']')"
+    return F.expr(f"try_parse_json({alone}) is not null and json_array_length({alone}) = 1")
+
+
+def _nothing_overlooked(contract: Contract) -> Column:
+    """Hold where a record's quotes and closing braces are just what its parsed fields account for.
+
+    The parser takes the last of two equal keys and numbers for text, and stops after the first object; each of
+    these leaves a mark too many or too few, and the record goes the strict way.
+    """
+    properties = contract.topic.events["properties"]
+    quotes, braces = F.lit(0), F.lit(1)
+    for path, prop in _leaves(properties):
+        there = _field(contract, path).isNotNull()
+        quotes = quotes + F.when(there, 4 if prop["type"] == "string" else 2).otherwise(0)
+        if prop["type"] == "object":
+            braces = braces + F.when(there, 1).otherwise(0)
+    text = "cast(value as string)"
+    only_brace_ends_it = F.expr(f"instr({text}, '}}') = length({text})")
+    if any(prop["type"] == "object" for _, prop in _leaves(properties)):
+        only_brace_ends_it = (_count("}") == braces) & F.expr(f"endswith({text}, '}}')")
+    return (_count('"') == quotes) & only_brace_ends_it
+
+
+def _count(mark: str) -> Column:
+    return F.expr(f"octet_length(value) - octet_length(replace(cast(value as string), '{mark}', ''))")
+
+
+def _leaves(properties: dict[str, Any], before: str = "") -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for name, prop in properties.items():
+        found.append((before + name, prop))
+        if prop["type"] == "object":
+            found += _leaves(prop["properties"], f"{before}{name}.")
+    return found
