@@ -21,6 +21,7 @@ from streaming.job import Batch
 
 TERMS = ("silver", "quarantined", "erased", "late", "duplicates")
 Entry = list[dict[str, Any]]
+Ends = dict[tuple[str, int], int]
 
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
 
@@ -90,9 +91,9 @@ def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
 
 
-def landed_up_to(settings: Settings, job: str, generation: int) -> dict[tuple[str, int], int]:
+def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
     """Give, for each partition, the offset after the last one the ledger has."""
-    ends: dict[tuple[str, int], int] = {}
+    ends: Ends = {}
     for row in entries(settings, [job]):
         if row["generation"] == generation:
             place = (row["topic"], row["partition"])

@@ -29,14 +29,15 @@ def written(time_ms: int) -> str:
 
 def time_texts(times: Ints, start_ms: int, end_ms: int) -> tuple[Text, Text]:
     """Write moments of a period in two parts, minute and rest, both looked up: to format each would be slow."""
-    first = start_ms // MINUTE
-    minutes, rest = np.divmod(times, MINUTE)
-    return taken(_minutes(first, -(-end_ms // MINUTE)), minutes - first), taken(_tails(), rest)
+    first = start_ms // DAY
+    minutes, rest = np.divmod(times - first * DAY, MINUTE)
+    return taken(_minutes(first, -(-end_ms // DAY)), minutes), taken(_tails(), rest)
 
 
 @cache
-def _minutes(first: int, end: int) -> Text:
-    return words(*(written(minute * MINUTE)[:17] for minute in range(first, end)))
+def _minutes(first_day: int, end_day: int) -> Text:
+    minutes = [f"T{minute // 60:02d}:{minute % 60:02d}:" for minute in range(DAY // MINUTE)]
+    return words(*(written(day * DAY)[:10] + minute for day in range(first_day, end_day) for minute in minutes))
 
 
 @cache

@@ -1,5 +1,6 @@
 """What happens in the shop, as columns: events of one type, and the keys they go by."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +37,8 @@ class Events(NamedTuple):
     """How long each is held up where the story says so, -1 where it is as usual."""
 
 
-class Story(NamedTuple):
+@dataclass(frozen=True)
+class Story:
     """Events of all types; topics and types are numbers into tuples of their names."""
 
     topics: Ints

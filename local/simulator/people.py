@@ -1,6 +1,6 @@
 """The people of the shop: who they are, what their browser says, and what the users table records of them."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc  # type: ignore[import-untyped]
@@ -28,8 +28,9 @@ AGENTS = {
 _RAW_AGENTS, _CLEAN_AGENTS = words(*AGENTS), words(*AGENTS.values())
 
 
-class People(NamedTuple):
-    """Users of the shop, a row each; `device` is what their browser adds to every click."""
+@dataclass(frozen=True)
+class People:
+    """Users of the shop, a row each; `devices` is what their browser adds to every click."""
 
     keys: Keys
     tiers: Ints

@@ -34,21 +34,18 @@ def simulate(settings: Settings, plan: Plan, console: Console) -> Truth:
     try:
         with _progress(console) as progress:
             told = _bulk(settings, spark, plan, progress) if spark else _paced(settings, plan, progress)
-    except PySparkException as error:
-        _forget_if_nothing_came(settings, plan, before)
-        cause = str(error).strip().splitlines()[0]
-        raise LakehouseError(f"Spark did not write all records: {cause}", "lakehouse broker status") from error
-    except BaseException:
-        _forget_if_nothing_came(settings, plan, before)
+    except BaseException as error:
+        if end_offsets(settings, names) == before:
+            truth.forget(settings, plan)
+        else:
+            console.print("Broken off: a part of the run is in the log, and no truth tells which.")
+        if isinstance(error, PySparkException):
+            cause = str(error).strip().splitlines()[0]
+            raise LakehouseError(f"Spark did not write all records: {cause}", "lakehouse broker status") from error
         raise
     _check_written(told, before, end_offsets(settings, names))
     truth.write(settings, plan, told)
     return told
-
-
-def _forget_if_nothing_came(settings: Settings, plan: Plan, before: Offsets) -> None:
-    if end_offsets(settings, topics_of(plan)) == before:
-        truth.forget(settings, plan)
 
 
 def _bulk(settings: Settings, spark: SparkSession, plan: Plan, progress: Progress) -> Truth:
@@ -85,6 +82,8 @@ def _paced(settings: Settings, plan: Plan, progress: Progress) -> Truth:
 
     def done(records: int) -> None:
         nonlocal generated
+        if stop.is_set():
+            raise KeyboardInterrupt
         generated += records
         progress.update(generating, advance=1)
         progress.update(sending, total=generated)

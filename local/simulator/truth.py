@@ -168,7 +168,7 @@ def refuse_again(settings: Settings, plan: Plan, log_is_empty: bool) -> None:
     if begun or truth_file(settings, plan).exists():
         raise LakehouseError(
             f"The log already has {'a part of ' if begun else ''}the run of seed {plan.seed} from "
-            f"{plan.start:%Y-%m-%d %H:%M}: written again, that would be duplicates and nothing else.",
+            f"{plan.start:%Y-%m-%d %H:%M}: if it were written again, all that is there would be there twice.",
             f"Choose another one: --seed {plan.seed + 1}, or --start {plan.end:%Y-%m-%d}",
         )
 

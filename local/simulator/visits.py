@@ -29,7 +29,9 @@ def visit_times(plan: Plan, people: int, dice: Dice) -> tuple[Ints, Ints]:
     counts[absent, dice.below(plan.days, len(absent))] = 1
     who, day = np.divmod(np.repeat(np.arange(people * plan.days), counts.ravel()), plan.days)
     n = len(who)
-    return who, plan.start_ms + day * DAY + dice.pick(HOURS, n) + dice.below(HOUR, n)
+    # The curve is that of the clock, whenever the period begins.
+    since_start = (dice.pick(HOURS, n) + dice.below(HOUR, n) - plan.start_ms) % DAY
+    return who, plan.start_ms + day * DAY + since_start
 
 
 def visits(people: People, who: Ints, begin: Ints, topic: str, plan: Plan, dice: Dice) -> list[Events]:

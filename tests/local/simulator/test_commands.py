@@ -2,9 +2,12 @@
 
 import re
 from dataclasses import fields
+from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+from config.errors import LakehouseError
 from local.simulator.commands import app, summary
 from local.simulator.plan import Plan
 from local.simulator.truth import Truth
@@ -17,9 +20,18 @@ def test_every_option_of_a_plan_can_be_given_on_the_command_line() -> None:
     assert "Example: lakehouse simulate" in shown
 
 
-def test_a_mistake_is_named(capsys: object) -> None:
+def test_a_mistake_is_named() -> None:
     result = CliRunner().invoke(app, ["--late", "2"])
     assert "--late is 2" in str(result.exception)
+
+
+def test_a_broker_that_never_ran_is_named_with_the_command_that_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
+    result = CliRunner().invoke(app, ["--events", "10"])
+    assert isinstance(result.exception, LakehouseError)
+    assert "lakehouse broker start" in result.exception.mend
 
 
 def test_the_summary_adds_up() -> None:

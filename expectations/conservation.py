@@ -1,0 +1,157 @@
+"""The ledger check: every record of the log is in bronze once and in exactly one place after it.
+
+Nothing here trusts the counts that landing wrote down: the log is read again, every table is read again, each record
+is followed by its origin, and only then are the ledger's terms compared with what was found.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F
+
+from config.declarations import landed_tables
+from config.kafka import begin_offsets, spark_options
+from config.settings import Settings
+from local.simulator.truth import Truth
+from streaming import ledger
+from streaming.landing import SIDE_TABLES
+from streaming.ledger import TERMS
+from streaming.runner import GENERATION
+from streaming.tables import read
+
+JOB = "landing"
+ORIGIN = ("topic", "partition", "offset")
+
+
+@dataclass
+class Verdict:
+    """What was counted, topic by topic, and every sentence about what does not add up."""
+
+    counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+
+def check_ledger(spark: SparkSession, settings: Settings) -> Verdict:
+    """Follow every record up to the last whole batch, and compare what is found with the ledger."""
+    entries = [row for row in ledger.entries(settings, [JOB]) if row["generation"] == GENERATION]
+    verdict = Verdict()
+    if not entries:
+        return verdict
+    ends = ledger.landed_up_to(settings, JOB, GENERATION)
+    whole = spark.createDataFrame([(t, p, end) for (t, p), end in ends.items()], "topic string, partition int, end bigint")
+    starts = begin_offsets(settings, {topic for topic, _ in ends})
+    places = _places(spark, settings, ends).join(F.broadcast(whole), ["topic", "partition"]).filter("offset < end")
+    terms = ["log", "bronze", *TERMS]
+    followed = places.groupBy(*ORIGIN).agg(*(F.count_if(F.col("place") == t).alias(t) for t in terms)).persist()
+    try:
+        _each_record_once(followed, starts, verdict)
+        _entries_agree(spark, followed, entries, verdict)
+        for row in followed.groupBy("topic").agg(*(F.sum(t).alias(t) for t in terms)).collect():
+            verdict.counts[row.topic] = {term: row[term] for term in terms}
+    finally:
+        followed.unpersist()
+    return verdict
+
+
+def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[str]:
+    """Compare, id by id, what was found late, duplicated and broken with what the simulator generated."""
+    late = _ids(read(spark, "silver.late", settings.warehouse).select("topic", "event_id"))
+    copies = _ids(read(spark, "silver.duplicates", settings.warehouse).select("topic", "event_id"))
+    quarantined = read(spark, "silver.quarantine", settings.warehouse).select(*ORIGIN)
+    headers = F.expr("cast(filter(headers, h -> h.key = 'simulator_id')[0].value as string)").alias("event_id")
+    bronze = read(spark, "bronze.events", settings.warehouse)
+    broken = _ids(bronze.join(F.broadcast(quarantined), list(ORIGIN)).select("topic", headers))
+    faults = []
+    for topic in sorted(truth.records):
+        for what, found, generated in (
+            ("late", late, truth.late.get(topic, [])),
+            ("duplicate", copies, truth.duplicates.get(topic, [])),
+            ("malformed", broken, list(truth.malformed.get(topic, {}))),
+        ):
+            missing = Counter(generated) - found.get(topic, Counter())
+            surplus = found.get(topic, Counter()) - Counter(generated)
+            faults += [f"{topic}: {i} was generated as {what}, but not found so: lakehouse trace {i}" for i in missing]
+            faults += [f"{topic}: {i} was found as {what}, but not generated so: lakehouse trace {i}" for i in surplus]
+    return faults
+
+
+def _places(spark: SparkSession, settings: Settings, ends: ledger.Ends) -> DataFrame:
+    """List every place where a record is, by its origin: the log, bronze, and what landing made of it."""
+    found = _log(spark, settings, ends).withColumn("place", F.lit("log"))
+    bronze = read(spark, "bronze.events", settings.warehouse).select(*ORIGIN, F.lit("bronze").alias("place"))
+    found = found.unionByName(bronze)
+    for table in landed_tables():
+        rows = read(spark, table.name, settings.warehouse)
+        origin = (F.lit(table.topic).alias("topic"), "partition", "offset")
+        found = found.unionByName(rows.select(*origin, F.lit("silver").alias("place")))
+    for name, term in SIDE_TABLES.items():
+        rows = read(spark, name, settings.warehouse)
+        found = found.unionByName(rows.select(*ORIGIN, F.lit(term).alias("place")))
+    return found
+
+
+def _log(spark: SparkSession, settings: Settings, ends: ledger.Ends) -> DataFrame:
+    until: dict[str, dict[str, int]] = {}
+    for (topic, partition), end in ends.items():
+        until.setdefault(topic, {})[str(partition)] = end
+    since = {topic: {partition: -2 for partition in partitions} for topic, partitions in until.items()}
+    return (
+        spark.read.format("kafka")
+        .options(**spark_options(settings))
+        .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in until.items()}))
+        .option("startingOffsets", json.dumps(since))
+        .option("endingOffsets", json.dumps(until))
+        .option("kafka.isolation.level", "read_committed")
+        .load()
+        .select(*ORIGIN)
+    )
+
+
+def _each_record_once(followed: DataFrame, starts: dict[tuple[str, int], int], verdict: Verdict) -> None:
+    outcomes = sum((F.col(term) for term in TERMS), F.lit(0))
+    spark = followed.sparkSession
+    kept = spark.createDataFrame([(t, p, s) for (t, p), s in starts.items()], "topic string, partition int, start bigint")
+    # What retention has taken from the log is judged by the archive alone.
+    in_log = (F.col("offset") < F.col("start")) | (F.col("log") == 1)
+    wrong = followed.join(F.broadcast(kept), ["topic", "partition"]).filter(
+        ~in_log | (F.col("bronze") != 1) | (outcomes != 1)
+    )
+    for row in wrong.orderBy(*ORIGIN).limit(20).collect():
+        verdict.faults.append(f"{row.topic}/{row.partition}/{row.offset}: {_story(row)}")
+
+
+def _story(row: Row) -> str:
+    found = {term: row[term] for term in ("log", "bronze", *TERMS) if row[term]}
+    where = ", ".join(f"{term} {count}×" for term, count in found.items())
+    return f"it must be in the log once, in bronze once and in one place after it, but is in: {where or 'nothing'}"
+
+
+def _entries_agree(spark: SparkSession, followed: DataFrame, entries: ledger.Entry, verdict: Verdict) -> None:
+    key = ("epoch", "batch", "topic", "partition")
+    columns = [*key, "from_offset", "to_offset"]
+    ranges = spark.createDataFrame([tuple(row[c] for c in columns) for row in entries], columns)
+    inside = "l.topic = r.topic and l.partition = r.partition and l.offset >= r.from_offset and l.offset < r.to_offset"
+    joined = followed.alias("l").join(F.broadcast(ranges).alias("r"), F.expr(inside))
+    sums = joined.groupBy("r.epoch", "r.batch", "r.topic", "r.partition").agg(
+        F.sum("bronze").alias("input"), *(F.sum(t).alias(t) for t in TERMS)
+    )
+    found = {tuple(row[c] for c in key): row for row in sums.collect()}
+    for entry in entries:
+        place = tuple(entry[c] for c in key)
+        name = f"epoch {place[0]}, batch {place[1]}, {place[2]}/{place[3]}"
+        outcomes = sum(entry[term] for term in TERMS)
+        if entry["input"] != outcomes:
+            verdict.faults.append(f"{name}: {entry['input']} records came in, {outcomes} went somewhere")
+        for term in ("input", *TERMS):
+            counted = found[place][term] if place in found else 0
+            if entry[term] != counted:
+                verdict.faults.append(f"{name}: the ledger says {term} = {entry[term]}, the tables hold {counted}")
+
+
+def _ids(rows: DataFrame) -> dict[str, Counter[str]]:
+    found: dict[str, Counter[str]] = {}
+    for topic, name in rows.collect():
+        found.setdefault(topic, Counter())[name] += 1
+    return found
