@@ -133,12 +133,15 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         if isinstance(declared.get("topic"), str) and isinstance(declared.get("columns"), dict):
             declared["columns"] |= landed
             declared.setdefault("partitioned_by", ["event_date"])
-        for name, column in (declared.get("columns") or {}).items():
-            column.setdefault("from", name)
+        columns = declared.get("columns")
+        for name, column in columns.items() if isinstance(columns, dict) else ():
+            if isinstance(column, dict):
+                column.setdefault("from", name)
         table = _validated(Table, file, declared)
         known = list(table.columns)
         _check_names(file, "key", table.key, known)
         _check_names(file, "partitioned_by", table.partitioned_by, known)
+        _check_names(file, "versioned_by", [table.versioned_by] if table.versioned_by else [], known)
         if table.topic:
             topic = topic_named(table.topic, topics_folder, file)
             paths = _paths(topic.events["properties"])
@@ -205,13 +208,13 @@ def _validated(kind: type[D], file: Path, declared: dict[str, Any]) -> D:
     try:
         return kind.model_validate({"name": file.stem, **declared})
     except ValidationError as error:
-        allowed = [field.alias or name for name, field in kind.model_fields.items() if name != "name"]
         lines = []
         for problem in error.errors():
             key = ".".join(str(part) for part in problem["loc"])
             if problem["type"] == "extra_forbidden":
-                hint = nearest(key, allowed) if "." not in key else "it is not a key that is allowed there"
-                lines.append(f"{file}: unknown key '{key}': {hint}")
+                parent = {"lateness": Lateness, "columns": Column}.get(str(problem["loc"][0]), kind)
+                allowed = [field.alias or name for name, field in parent.model_fields.items() if name != "name"]
+                lines.append(f"{file}: unknown key '{key}': {nearest(str(problem['loc'][-1]), allowed)}")
             else:
                 lines.append(f"{file}: {key}: {problem['msg']}")
         raise LakehouseError("\n".join(lines), f"Mend {file}.") from None

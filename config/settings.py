@@ -107,7 +107,8 @@ def load_settings(file: Path | None = None) -> Settings:
     """Read the settings file, let the environment override it, and explain every mistake by key and file."""
     file = file or Path(os.environ.get("LAKEHOUSE_CONFIG") or ROOT / "config" / "local.yaml")
     values = _read(file)
-    if (values.get("kafka") or {}).get("password") is not None:
+    kafka = values.get("kafka")
+    if isinstance(kafka, dict) and kafka.get("password") is not None:
         raise LakehouseError(
             f"kafka.password stands in {file}: secrets do not belong in a settings file.",
             "Set LAKEHOUSE_KAFKA__PASSWORD, or name a file in kafka.password_file.",
@@ -150,10 +151,9 @@ def _keys() -> dict[str, Any]:
 
 def _refuse_unknown_variables() -> None:
     allowed = [PREFIX + key.upper().replace(".", "__") for key in _keys()]
-    sections = [PREFIX + name.upper() for name in Settings.model_fields]
     for name in os.environ:
-        known = name in NOT_SETTINGS or name.upper() in allowed or name.upper() in sections
-        if name.startswith(PREFIX) and not known:
+        # A whole section (LAKEHOUSE_KAFKA='{…}') is refused too: one way to say a thing is enough.
+        if name.upper().startswith(PREFIX) and name not in NOT_SETTINGS and name.upper() not in allowed:
             raise LakehouseError(f"The environment sets {name}, which is no setting: {nearest(name, allowed)}")
 
 

@@ -37,7 +37,7 @@ class Rule:
 
     def sql(self, columns: dict[str, str]) -> str:
         """Write the expression over other names for its columns, as the caller's frame has them."""
-        return "".join(columns.get(word, word) for word, _ in _words(self.expression))
+        return "".join(columns.get(word, word) if is_column else word for word, is_column in _words(self.expression))
 
 
 @cache
@@ -75,6 +75,8 @@ def _rule(file: Path, node: yaml.MappingNode, table: Table) -> Rule:
     for key, value in node.value:
         if key.value not in KEYS:
             raise _wrong(file, key, f"unknown key '{key.value}': {nearest(key.value, KEYS)}")
+        if not isinstance(value, yaml.ScalarNode):
+            raise _wrong(file, value, f"'{key.value}' must be a text")
         values[key.value] = value
     for key in KEYS:
         if key not in values:

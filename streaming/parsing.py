@@ -89,7 +89,7 @@ def _allowance(contract: Contract) -> Column:
 
 
 def _clean(contract: Contract) -> Column:
-    clean = _nothing_overlooked(contract) & _field(contract, CORRUPT).isNull()
+    clean = _valid_utf8() & _nothing_overlooked(contract) & _field(contract, CORRUPT).isNull()
     for breach in (_schema_rules(contract) | _own_rules(contract)).values():
         clean = clean & ~breach
     return clean
@@ -99,7 +99,7 @@ def _broken(contract: Contract) -> Column:
     """List all rules a record broke; of one that cannot be read, only why it cannot."""
     unreadable = (
         F.when(F.expr("value is null or octet_length(value) = 0"), F.lit("no_value"))
-        .when(~F.expr("is_valid_utf8(cast(value as string))"), F.lit("not_utf8"))
+        .when(~_valid_utf8(), F.lit("not_utf8"))
         .when(_not_an_object(contract), F.lit("not_json"))
         .when(~_strict(), F.lit("ambiguous_json"))
     )
@@ -156,6 +156,10 @@ def _type_rules(contract: Contract) -> dict[str, Column]:
             wrong = wrong | (F.expr(f"schema_of_variant({value})") != "STRING")
         found[f"{path.replace('.', '_')}_type"] = there & wrong
     return found
+
+
+def _valid_utf8() -> Column:
+    return F.expr("is_valid_utf8(cast(value as string))")
 
 
 def _not_an_object(contract: Contract) -> Column:

@@ -15,8 +15,8 @@ from local.simulator.truth import Truth, new_truth
 
 # Large batches to the broker: there is nobody to wait for the first record of one.
 PRODUCER = {"kafka.linger.ms": "50", "kafka.batch.size": "262144"}
-# A Python worker spends more time before and after a task than on three shards: tasks are few and long.
-_SHARDS_PER_TASK = 60
+# A Python worker spends more time before and after a task than on two shards: tasks are few and long.
+_SHARDS_PER_TASK = 30
 
 
 def generated(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Callable[[], Truths]]:

@@ -4,6 +4,7 @@ Arrays are made from buffers and constants from arrays: pa.array and pa.scalar i
 """
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ Text = Any
 """An Arrow array of strings."""
 
 _STRING = pa.string()
-_KINDS = {"uint8": pa.uint8(), "int8": pa.int8(), "int32": pa.int32(), "int64": pa.int64()}
+_KINDS = {np.dtype(kind.to_pandas_dtype()): kind for kind in (pa.uint8(), pa.int8(), pa.int32(), pa.int64())}
 # Two digits at a time.
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
 
@@ -28,7 +29,12 @@ def joined(*parts: str | Text) -> Text:
 
 
 def _side(part: str | Text) -> Any:
-    return words(part)[0] if isinstance(part, str) else part
+    return _constant(part) if isinstance(part, str) else part
+
+
+@cache
+def _constant(text: str) -> Any:
+    return words(text)[0]
 
 
 def numbers(values: Ints) -> Text:
@@ -48,8 +54,7 @@ def chosen(which: Mask, yes: str | Text, no: str | Text) -> Text:
 
 def column(values: NDArray[Any]) -> Any:
     """Turn numbers into an Arrow array."""
-    kind = _KINDS[values.dtype.name]
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+    return pa.Array.from_buffers(_KINDS[values.dtype], len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def words(*values: str) -> Text:

@@ -73,8 +73,12 @@ def damage(records: Draft, declared: Declared, share: float, random: Random) -> 
             kind = "unknown_type" if kind == "reused_id" else kind
             arrival = int(patterns.times[i]) + int(random.random() * 5_000)
             document["event_id"] = random.randbytes(16).hex()
-        key, value = _broken(kind, document, key, arrival, topic, random)
-        rows.append((partition_of(key, topic.partitions), arrival, key, value, random.randbytes(16).hex(), kind))
+        partition = patterns.partitions[i]
+        if kind == "key_mismatch":
+            key = key[:1] + random.randbytes(6).hex().encode()
+            partition = partition_of(key, topic.partitions)
+        value = _broken(kind, document, arrival, topic, random)
+        rows.append((partition, arrival, key, value, random.randbytes(16).hex(), kind))
     partitions, arrivals, keys, values, ids, kinds = zip(*rows, strict=True)
     return replace(
         patterns,
@@ -92,19 +96,17 @@ def _fitting(kind: str, document: Document, topic: Topic) -> str:
     return "missing_field" if kind == "negative_number" and not _numbers(document, topic) else kind
 
 
-def _broken(
-    kind: str, document: Document, key: bytes, arrival: int, topic: Topic, random: Random
-) -> tuple[bytes, bytes]:
-    """Break an event in the way that `kind` names, and give its key and its value."""
+def _broken(kind: str, document: Document, arrival: int, topic: Topic, random: Random) -> bytes:
+    """Break an event in the way that `kind` names."""
     numbers = _numbers(document, topic)
     match kind:
         case "not_json":
-            return key, _GARBAGE[int(random.random() * len(_GARBAGE))]
+            return _GARBAGE[int(random.random() * len(_GARBAGE))]
         case "truncated":
             whole = _compact(document)
-            return key, whole[: 1 + int(random.random() * (len(whole) - 1))]
+            return whole[: 1 + int(random.random() * (len(whole) - 1))]
         case "empty":
-            return key, b""
+            return b""
         case "missing_field":
             required = topic.events["required"]
             del document[required[int(random.random() * len(required))]]
@@ -118,11 +120,9 @@ def _broken(
             document["schema_version"] = 99
         case "ahead":
             document["event_time"] = written(arrival + 2 * DAY)
-        case "key_mismatch":
-            key = key[:1] + random.randbytes(6).hex().encode()
         case "reused_id":
             _say_something_else(document, numbers)
-    return key, _compact(document)
+    return _compact(document)
 
 
 def _say_something_else(document: Document, numbers: list[str]) -> None:

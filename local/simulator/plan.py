@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from config.errors import LakehouseError
 
-EVENTS_PER_SHARD = 25_000
+EVENTS_PER_SHARD = 50_000
 MOST_EVENTS = 1_000_000_000
 MOST_DAYS = 366
 

@@ -1,0 +1,92 @@
+"""One home, one broker and one Spark session for all tests, far from those of whoever runs them."""
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from rich.console import Console
+
+from config.settings import PREFIX, Settings, load_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from local.broker import Broker
+
+SKIPS = Path(__file__).parent / "skips.txt"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of a home of the tests' own; whatever the user has configured does not reach the tests."""
+    folder = tmp_path_factory.mktemp("lakehouse")
+    (folder / "settings.yaml").write_text("spark: {ui: false, cores: 2, memory: 2g}\n")
+    with pytest.MonkeyPatch.context() as environ:
+        cache = load_settings().cache
+        for name in list(os.environ):
+            if name.startswith(PREFIX):
+                environ.delenv(name)
+        environ.setenv("LAKEHOUSE_CONFIG", str(folder / "settings.yaml"))
+        environ.setenv("LAKEHOUSE_CACHE", str(cache))
+        environ.setenv("LAKEHOUSE_HOME", str(folder / "home"))
+        yield load_settings()
+
+
+@pytest.fixture(scope="session")
+def broker(settings: Settings) -> "Iterator[Broker]":
+    """The broker of the tests' home, running, with the declared topics."""
+    from local.broker import Broker
+
+    broker = Broker(settings)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(settings: Settings) -> "Iterator[SparkSession]":
+    """The one Spark session of the test run."""
+    from config.spark import session
+
+    spark = session(settings, "tests")
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def fresh_home(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of an empty home, in a path with blanks, that also the commands of this test use."""
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "a fresh home"))
+    return load_settings()
+
+
+@pytest.fixture
+def console() -> Console:
+    """A console to read from: `console.export_text()` gives what was printed since the last time."""
+    return Console(file=io.StringIO(), record=True, width=240, highlight=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
+    """In CI, fail a skipped test whose reason is not listed."""
+    return _explained((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.CollectReport]:
+    """In CI, fail a skipped file whose reason is not listed."""
+    return _explained((yield))
+
+
+def _explained(report):
+    if os.environ.get("CI") == "true" and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        if reason not in SKIPS.read_text().splitlines():
+            report.outcome = "failed"
+            report.longrepr = f"In CI nothing is skipped without a reason listed in tests/skips.txt: {reason}"
+    return report

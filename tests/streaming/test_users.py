@@ -1,0 +1,16 @@
+"""Versions: each change is true until the next one begins, in whatever order the changes come."""
+
+from datetime import timedelta
+
+from handmade import NOON, Lake, Log, change
+
+
+def test_versions_follow_event_time_not_arrival(lake: Lake, log: Log) -> None:
+    log.send(change("c1", NOON, "bronze", op="c"), topic="users")
+    log.send(change("c3", NOON + timedelta(hours=2), "gold"), topic="users")
+    lake.land(log.records)
+    log.send(change("c2", NOON + timedelta(hours=1), "silver"), topic="users", arrival=NOON + timedelta(hours=3))
+    lake.land(log.records[2:])
+    versions = sorted(lake.rows("silver.users"), key=lambda row: row.valid_from)
+    assert [row.tier for row in versions] == ["bronze", "silver", "gold"]
+    assert [row.valid_to for row in versions] == [versions[1].valid_from, versions[2].valid_from, None]

@@ -1,0 +1,92 @@
+"""Hand-made records, and landing them without a broker: what a micro-batch does, not where it comes from."""
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import Row, SparkSession
+
+from config.settings import Settings
+from streaming.job import Batch
+from streaming.landing import job, land
+from streaming.tables import create_missing, read
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+RECORD = (
+    "topic string, partition int, offset bigint, key binary, value binary, "
+    "headers array<struct<key:string,value:binary>>, timestamp timestamp"
+)
+
+
+def iso(moment: datetime) -> str:
+    """Write a time as events carry it."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def click(event_id: str = "e1", at: datetime = NOON, **fields: Any) -> dict[str, Any]:
+    """Make a valid page view, with any field replaced."""
+    event = {
+        "event_id": event_id,
+        "type": "page_view",
+        "event_time": iso(at),
+        "schema_version": 1,
+        "user_id": "u1",
+        "product_id": "p1",
+        "dwell_ms": 1500,
+        "ip": "192.0.2.0",
+        "agent": "Firefox/desktop",
+    }
+    return {name: value for name, value in (event | fields).items() if value is not ...}
+
+
+def change(event_id: str, at: datetime, tier: str, user_id: str = "u1", op: str = "u") -> dict[str, Any]:
+    """Make a valid change of a user."""
+    row = {"tier": tier, "country": "DE", "email": f"{user_id}@example.org"}
+    event = {"event_id": event_id, "type": "user_changed", "event_time": iso(at), "schema_version": 1}
+    before = {} if op == "c" else {"before": row}
+    return event | {"user_id": user_id, "op": op} | before | {"after": row}
+
+
+@dataclass
+class Log:
+    """Records in the order of the log, each with the next offset of its topic and partition."""
+
+    records: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def send(
+        self, value: Any, topic: str = "clicks", arrival: datetime | None = None, key: Any = ..., partition: int = 0
+    ) -> int:
+        """Append a record; a dictionary is an event and brings its own key."""
+        offset = sum(1 for record in self.records if record[:2] == (topic, partition))
+        if isinstance(value, dict):
+            key = value.get("user_id", value.get("order_id")) if key is ... else key
+            arrival = arrival or datetime.fromisoformat(value["event_time"]) + timedelta(seconds=1)
+            value = json.dumps(value, separators=(",", ":")).encode()
+        key = "u1" if key is ... else key
+        arrival = arrival or NOON + timedelta(seconds=1)
+        self.records.append((topic, partition, offset, key.encode() if key is not None else None, value, None, arrival))
+        return offset
+
+
+class Lake:
+    """Tables of one empty home, landed batch by batch."""
+
+    def __init__(self, spark: SparkSession, settings: Settings) -> None:
+        self.spark, self.settings, self.batches = spark, settings, 0
+        create_missing(job().writes, settings.warehouse, 1)
+
+    def land(self, records: list[tuple[Any, ...]], batch: int | None = None, epoch: int = 1) -> None:
+        """Land records as the next micro-batch, or as a given one again."""
+        number = self.batches if batch is None else batch
+        rows = self.spark.createDataFrame(records, RECORD)
+        land(Batch(rows, "landing", number, epoch, 1, self.settings))
+        self.batches = number + 1
+
+    def rows(self, table: str) -> list[Row]:
+        """Read a table in the order of the log."""
+        return read(self.spark, table, self.settings.warehouse).orderBy("partition", "offset").collect()
+
+    def contents(self) -> dict[str, set[str]]:
+        """Give all that landing wrote, table by table, in a form that can be compared."""
+        return {name: {repr(row) for row in self.rows(name)} for name in job().writes}
