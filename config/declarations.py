@@ -79,7 +79,7 @@ class Topic(Declaration):
 
 
 class Column(Declaration):
-    """A column of a table; `from` is its path in the event: its own name by default, null if its writer fills it."""
+    """A column of a table; `from` is its path in the event: its own name by default, null if readers derive it."""
 
     type: str
     description: str
@@ -103,9 +103,21 @@ class Table(Declaration):
         return self.name.partition(".")[0]
 
     @property
+    def stored(self) -> dict[str, Column]:
+        """Give the columns that are written; the end of a version is derived by whoever reads."""
+        return {name: column for name, column in self.columns.items() if column.source is not None}
+
+    @property
     def ddl(self) -> str:
-        """Give the table's columns as SQL."""
-        return ", ".join(f"`{name}` {column.type}" for name, column in self.columns.items())
+        """Give the stored columns as SQL."""
+        return ", ".join(f"`{name}` {column.type}" for name, column in self.stored.items())
+
+    @property
+    def valid_to(self) -> str | None:
+        """Say, in SQL, when a version ends: where the next one of its key begins; the log's order breaks ties."""
+        if self.versioned_by is None:
+            return None
+        return f"lead(valid_from) over (partition by {self.versioned_by} order by valid_from, partition, offset)"
 
     def path(self, warehouse: Path, generation: int = 1) -> Path:
         """Say where the table is; silver and gold have a folder for each generation."""
@@ -212,7 +224,8 @@ def _validated(kind: type[D], file: Path, declared: dict[str, Any]) -> D:
         for problem in error.errors():
             key = ".".join(str(part) for part in problem["loc"])
             if problem["type"] == "extra_forbidden":
-                parent = {"lateness": Lateness, "columns": Column}.get(str(problem["loc"][0]), kind)
+                parents: dict[object, type[Declaration]] = {"lateness": Lateness, "columns": Column}
+                parent = parents.get(problem["loc"][0], kind) if "." in key else kind
                 allowed = [field.alias or name for name, field in parent.model_fields.items() if name != "name"]
                 lines.append(f"{file}: unknown key '{key}': {nearest(str(problem['loc'][-1]), allowed)}")
             else:

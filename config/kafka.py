@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from config.declarations import Topic, topics
 from config.errors import LakehouseError
 from config.settings import Settings
 
+TOPIC_SECONDS = 10
 Offsets = dict[tuple[str, int], int]
 
 # kafka-python logs every refused connection; the user gets one message of ours instead.
@@ -35,6 +37,7 @@ def python_options(settings: Settings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "bootstrap_servers": servers(settings).split(","),
         "security_protocol": settings.kafka.security_protocol,
+        "bootstrap_timeout_ms": 10_000,  # three times as long by default: too long for "the broker is down"
     }
     if settings.kafka.sasl_mechanism:
         options |= {
@@ -84,6 +87,10 @@ def ensure_topics(settings: Settings) -> list[str]:
                 admin.create_topics([_new_topic(topic)])
             except TopicAlreadyExistsError:
                 continue  # another process was quicker
+        # A broker answers for a new topic only when it has heard of it from the controller: a moment later.
+        deadline = time.monotonic() + TOPIC_SECONDS
+        while not set(topics()) <= set(admin.list_topics()) and time.monotonic() < deadline:
+            time.sleep(0.05)
         return [topic.name for topic in missing]
 
 
@@ -95,6 +102,12 @@ def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
 def begin_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
     """Give the offset of the first record that every partition of the topics still holds."""
     return _offsets(settings, names, "beginning_offsets")
+
+
+def topic_ids(settings: Settings, names: Iterable[str]) -> dict[str, str]:
+    """Give the id that Kafka gave each topic when it was created: the same name may be another topic one day."""
+    with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+        return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(list(names))}
 
 
 def _offsets(settings: Settings, names: Iterable[str], which: str) -> Offsets:
@@ -112,7 +125,10 @@ def _password(settings: Settings) -> str:
     if settings.kafka.password:
         return settings.kafka.password.get_secret_value()
     if settings.kafka.password_file:
-        return settings.kafka.password_file.read_text().strip()
+        try:
+            return settings.kafka.password_file.read_text().strip()
+        except OSError as error:
+            raise LakehouseError(f"kafka.password_file cannot be read: {error}", "Mend the path or its rights.") from None
     raise LakehouseError(
         "kafka.sasl_mechanism is set, but there is no password.",
         "Set LAKEHOUSE_KAFKA__PASSWORD or kafka.password_file.",

@@ -54,7 +54,10 @@ class StreamingSettings(Section):
     records_per_batch: int = Field(400_000, ge=1, description="bound on one micro-batch: the back-pressure valve")
     trigger_seconds: float = Field(0.0, ge=0, description="least time between two micro-batches; 0: as soon as done")
     parallel_writes: int = Field(4, ge=1, description="tables of one micro-batch written at the same time")
-    dedup_horizon_minutes: int = Field(60, ge=1, description="an event id is unique within such a stretch of event time")
+    small_append_rows: int = Field(20_000, ge=0, description="up to so many rows are committed without Spark; 0: never")
+    dedup_horizon_minutes: int = Field(
+        60, ge=1, description="an event id is unique within such a stretch of event time"
+    )
 
 
 class Settings(BaseSettings):

@@ -26,7 +26,8 @@ def environment(settings: Settings) -> dict[str, str]:
         "ui": str(settings.spark.ui).lower(),
         "jars": os.pathsep.join(str(jar) for jar in jars("spark", settings)),
         # The launcher splits Java options at blanks unless they are quoted.
-        "tmp": f'"{tmp}"' if " " in str(tmp) else tmp,
+        "quoted_tmp": f'"{tmp}"',
+        "tmp": tmp,
         "warehouse": settings.warehouse,
         "logs": logs,
     }

@@ -52,9 +52,10 @@ class Broker:
     def status(self) -> Status:
         """Look at the process behind the pid file, never only at the file."""
         ports = json.loads(self._ports_file.read_text()) if self._ports_file.exists() else {}
-        if not self._pid_file.exists():
+        recorded = self._pid_file.read_text().strip() if self._pid_file.exists() else ""
+        if not recorded.isdigit():  # a killed start may leave the file empty
             return Status(False, None, ports.get("port"), "not running")
-        pid = int(self._pid_file.read_text())
+        pid = int(recorded)
         if not self._is_ours(pid):
             return Status(False, pid, ports.get("port"), f"not running: process {pid} is gone; its log: {self.log}")
         return Status(True, pid, ports.get("port"), f"running as process {pid}")
@@ -65,6 +66,8 @@ class Broker:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self._lock():
+            if reformat and self.status().running:
+                raise LakehouseError("The broker is running: its data cannot be set aside.", "lakehouse broker stop")
             if not self.status().running:
                 self._pid_file.unlink(missing_ok=True)
                 if reformat and self.data.exists():
@@ -154,7 +157,7 @@ class Broker:
     def _refuse_external(self) -> None:
         if self.settings.kafka.servers:
             raise LakehouseError(
-                f"Settings name an external Kafka ({self.settings.kafka.servers}): there is no broker of ours to handle.",
+                f"Settings name an external Kafka ({self.settings.kafka.servers}): there is no broker of ours here.",
                 "Empty kafka.servers to use the embedded one.",
             )
 

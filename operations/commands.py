@@ -58,13 +58,18 @@ def down() -> None:
     Example: lakehouse down
     """
     from local.broker import Broker
+    from operations.demo import demo_home
 
     settings = load_settings()
     if settings.kafka.servers:
         console.print("Nothing of ours runs: an external Kafka is configured.")
         return
-    stopped = Broker(settings).stop()
-    console.print(f"Kafka (process {stopped.pid}) is stopped." if stopped.running else "Nothing was running.")
+    stopped = [Broker(each).stop() for each in (settings, demo_home(settings))]
+    running = [status for status in stopped if status.running]
+    for status in running:
+        console.print(f"Kafka (process {status.pid}) is stopped.")
+    if not running:
+        console.print("Nothing was running.")
 
 
 @app.command()

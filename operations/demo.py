@@ -57,8 +57,13 @@ def run(console: Console, *, events: int, seed: int) -> int:
     return 0
 
 
+def demo_home(settings: Settings) -> Settings:
+    """Give the settings of the demo's own home, inside the user's."""
+    return Settings.model_construct(**{**dict(settings), "home": settings.home / "demo"})
+
+
 def _own_home() -> Settings:
-    """Empty the demo's own home, beside the user's, and stop what an interrupted demo left running there."""
+    """Empty the demo's own home, and stop what an interrupted demo left running there."""
     os.environ["LAKEHOUSE_HOME"] = str(load_settings().home / "demo")
     settings = load_settings()
     Broker(settings).stop()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.markup import escape
 
 from config.declarations import tables, topics
 from config.errors import LakehouseError
@@ -41,9 +42,9 @@ def examine(console: Console) -> int:
         findings += [_examined(look, settings) for look in looks]
     for finding in findings:
         mark = "[green]✓[/]" if finding.well else "[red]✗[/]"
-        console.print(f"{mark} {finding.what:<14} {finding.seen}")
+        console.print(f"{mark} {finding.what:<14} {escape(finding.seen)}")
         if finding.mend and not finding.well:
-            console.print(f"  {'':<14} → {finding.mend}")
+            console.print(f"  {'':<14} → {escape(finding.mend)}")
     return 0 if all(finding.well for finding in findings) else 1
 
 
@@ -59,7 +60,9 @@ def _configuration() -> Finding:
         settings = load_settings()
     except LakehouseError as error:
         return Finding("configuration", False, error.problem, error.mend)
-    return Finding("configuration", True, f"home {settings.home}, {settings.spark.cores} cores, {settings.spark.memory}")
+    return Finding(
+        "configuration", True, f"home {settings.home}, {settings.spark.cores} cores, {settings.spark.memory}"
+    )
 
 
 def _python(_settings: Settings) -> Finding:
@@ -97,7 +100,9 @@ def _disk(settings: Settings) -> Finding:
 
 def _home(settings: Settings) -> Finding:
     settings.home.mkdir(parents=True, exist_ok=True)
-    return Finding("home", os.access(settings.home, os.W_OK), str(settings.home), "Make it writable, or set LAKEHOUSE_HOME.")
+    return Finding(
+        "home", os.access(settings.home, os.W_OK), str(settings.home), "Make it writable, or set LAKEHOUSE_HOME."
+    )
 
 
 def _declarations(_settings: Settings) -> Finding:

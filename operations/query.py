@@ -5,9 +5,10 @@ import re
 from typing import Any
 
 import deltalake
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as Grid
 
 from config.declarations import Table, tables
@@ -34,9 +35,9 @@ def show(settings: Settings, query: str, rows: int, console: Console) -> None:
     try:
         result = spark.sql(query)
         found = result.limit(rows + 1).collect()
-    except (AnalysisException, ParseException) as error:
+    except PySparkException as error:
         raise LakehouseError(str(error).split("\n\nJVM")[0].strip(), "lakehouse sql   (lists the tables)") from None
-    grid = Grid(*result.columns)
+    grid = Grid(*(escape(name) for name in result.columns))
     for row in found[:rows]:
         grid.add_row(*(_text(value) for value in row))
     console.print(grid)
@@ -47,14 +48,14 @@ def show(settings: Settings, query: str, rows: int, console: Console) -> None:
 def register(spark: SparkSession, settings: Settings, query: str | None = None) -> None:
     """Give the session the declared tables by name; only those a query names, when one is given."""
     for table in tables().values():
-        if query is not None and not re.search(rf"\b{re.escape(table.name)}\b", query):
+        if query is not None and not re.search(rf"\b{re.escape(table.name)}\b", query, re.IGNORECASE):
             continue
         paths = _paths(settings, table)
-        spark.sql(f"create database if not exists {table.layer}")
-        if len(paths) == 1:
-            spark.sql(f"create table if not exists {table.name} using delta location '{paths[0]}'")
-        elif paths:
-            _register_union(spark, table, paths)
+        if paths:
+            valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
+            parts = (f"select *{valid_to} from delta.`{path.replace('`', '``')}`" for path in paths)
+            spark.sql(f"create database if not exists {table.layer}")
+            spark.sql(f"create view if not exists {table.name} as {' union all '.join(parts)}")
 
 
 def open_shell(settings: Settings) -> None:
@@ -65,11 +66,6 @@ def open_shell(settings: Settings) -> None:
     code.interact(banner=banner, local={"spark": spark, "settings": settings}, exitmsg="")
 
 
-def _register_union(spark: SparkSession, table: Table, paths: list[str]) -> None:
-    parts = " union all ".join(f"select * from delta.`{path}`" for path in paths)
-    spark.sql(f"create or replace temporary view {table.name.replace('.', '_')} as {parts}")
-
-
 def _paths(settings: Settings, table: Table) -> list[str]:
     """Find a table, or the folders that its several writers keep of it."""
     path = table.path(settings.warehouse)
@@ -78,4 +74,4 @@ def _paths(settings: Settings, table: Table) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    return value.decode(errors="replace") if isinstance(value, (bytes, bytearray)) else str(value)
+    return escape(value.decode(errors="replace") if isinstance(value, (bytes, bytearray)) else str(value))

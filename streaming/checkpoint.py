@@ -2,17 +2,20 @@
 
 A job's checkpoint is `checkpoints/g<generation>/<job>/e<epoch>`. Delta remembers, for each epoch, the last batch
 written, so an epoch may never begin twice: a lost checkpoint is refused, and `reset` begins the next epoch where the
-ledger says the last whole batch ended.
+ledger says the last whole batch ended. A log that is not the one landed before is refused too.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import deltalake
+import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.kafka import end_offsets, topic_ids
 from config.settings import Settings
 from streaming import ledger
 from streaming.job import Job
@@ -20,60 +23,108 @@ from streaming.job import Job
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a job goes on: its epoch, the folder, and the offsets an epoch after a reset begins at."""
+    """Where a job goes on: its epoch, its folder, and what an epoch after a reset begins with."""
 
     epoch: int
     path: Path
-    starting_offsets: str
+    starting_offsets: str = "earliest"
+    landed: dict[str, int] = field(default_factory=dict)
+    """By topic, the last offset that may be in the tables already, from a batch that was never finished."""
 
 
 def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Find the checkpoint of a job, make its first, or refuse because it was lost."""
     folder = _folder(job, settings, generation)
-    epoch = _latest_epoch(folder)
-    recorded = [row["epoch"] for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
-    begun = epoch is not None and (folder / f"e{epoch}" / "offsets").is_dir()
-    if not begun and (max(recorded, default=0) >= (epoch or 1) or (epoch is None and _has_rows(job, settings, generation))):
+    recorded = _recorded_epochs(job, settings, generation)
+    epoch = max([*_epochs(folder), *recorded], default=1)
+    path = folder / f"e{epoch}"
+    begun = any((path / "offsets").glob("[0-9]*"))
+    fresh = epoch not in recorded and (path.is_dir() if epoch > 1 else not _has_rows(job, settings, generation))
+    if not begun and not fresh:
         raise LakehouseError(
             f"The checkpoint of '{job.name}' is gone, but its tables are not empty: "
             "starting anew would land everything a second time.",
             f"lakehouse stream reset {job.name}   (goes on where its tables end; nothing is lost or doubled)",
         )
-    path = folder / f"e{epoch or 1}"
-    start = folder / f"e{epoch or 1}.start.json"
-    return Checkpoint(epoch or 1, path, start.read_text() if start.exists() else "earliest")
+    _refuse_another_log(job, settings, folder)
+    start = _start_file(folder, epoch)
+    if not start.exists():
+        return Checkpoint(epoch, path)
+    values = json.loads(start.read_text())
+    return Checkpoint(epoch, path, json.dumps(values["offsets"]), values["landed"])
 
 
 def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Begin a new epoch where the last whole batch in the ledger ended."""
     folder = _folder(job, settings, generation)
-    recorded = [row["epoch"] for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
-    epoch = max([_latest_epoch(folder) or 0, *recorded]) + 1
-    ends: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in ledger.landed_up_to(settings, job.name, generation).items():
-        ends.setdefault(topic, {})[str(partition)] = offset
     folder.mkdir(parents=True, exist_ok=True)
-    from config.declarations import topics
-
-    for name in job.topics:
+    _refuse_another_log(job, settings, folder)
+    epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
+    while _seen(job, settings, generation, epoch):  # by a batch that never came to its end
+        epoch += 1
+    landed = ledger.landed_up_to(settings, job.name, generation)
+    offsets: dict[str, dict[str, int]] = {}
+    for topic, partition in end_offsets(settings, job.topics):
         # -2 is Kafka's "earliest": nothing of that partition has landed yet.
-        ends[name] = {str(p): -2 for p in range(topics()[name].partitions)} | ends.get(name, {})
-    (folder / f"e{epoch}.start.json").write_text(json.dumps(ends))
+        offsets.setdefault(topic, {})[str(partition)] = landed.get((topic, partition), -2)
+    start = {"offsets": offsets, "landed": _last_offsets(settings, generation)}
+    _start_file(folder, epoch).write_text(json.dumps(start))
     (folder / f"e{epoch}").mkdir()
-    return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(ends))
+    return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), start["landed"])
+
+
+def _refuse_another_log(job: Job, settings: Settings, folder: Path) -> None:
+    """Remember the log by its topics' ids: offsets of another log mean nothing here."""
+    known = folder / "log.json"
+    ids = topic_ids(settings, job.topics)
+    if known.exists():
+        changed = [name for name, id_ in json.loads(known.read_text()).items() if ids.get(name, id_) != id_]
+        if changed:
+            raise LakehouseError(
+                f"The log is not the one '{job.name}' landed before: {', '.join(changed)} was created anew.",
+                "Bring the old log back; or begin with empty tables too: make clean   (or another LAKEHOUSE_HOME)",
+            )
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    known.write_text(json.dumps(ids))
+
+
+def _last_offsets(settings: Settings, generation: int) -> dict[str, int]:
+    """Read from Delta's statistics how far, at the most, the archive reaches in each topic."""
+    path = str(table_named("bronze.events").path(settings.warehouse, generation))
+    last: dict[str, int] = {}
+    if deltalake.DeltaTable.is_deltatable(path):
+        actions: list[dict[str, Any]] = pa.table(deltalake.DeltaTable(path).get_add_actions(flatten=True)).to_pylist()
+        for file in actions:
+            topic = file["partition.topic"]
+            last[topic] = max(last.get(topic, -1), file.get("max.offset") or 0)
+    return last
 
 
 def _folder(job: Job, settings: Settings, generation: int) -> Path:
     return settings.home / "checkpoints" / f"g{generation}" / job.name
 
 
-def _latest_epoch(folder: Path) -> int | None:
-    return max((int(path.name[1:]) for path in folder.glob("e*") if path.is_dir()), default=None)
+def _start_file(folder: Path, epoch: int) -> Path:
+    return folder / f"e{epoch}.start.json"
+
+
+def _epochs(folder: Path) -> set[int]:
+    """Name every epoch that was ever begun: a deleted folder leaves the file beside it, and the ledger's rows."""
+    return {int(path.name[1:].partition(".")[0]) for path in folder.glob("e[0-9]*")}
+
+
+def _recorded_epochs(job: Job, settings: Settings, generation: int) -> set[int]:
+    return {row["epoch"] for row in ledger.entries(settings, [job.name]) if row["generation"] == generation}
 
 
 def _has_rows(job: Job, settings: Settings, generation: int) -> bool:
-    for name in job.writes:
-        path = str(table_named(name).path(settings.warehouse, generation))
-        if deltalake.DeltaTable.is_deltatable(path) and deltalake.DeltaTable(path).file_uris():
-            return True
-    return False
+    paths = [str(table_named(name).path(settings.warehouse, generation)) for name in job.writes]
+    return any(deltalake.DeltaTable.is_deltatable(path) and deltalake.DeltaTable(path).file_uris() for path in paths)
+
+
+def _seen(job: Job, settings: Settings, generation: int, epoch: int) -> bool:
+    """Tell whether a table remembers a batch of the epoch: Delta would skip another of the same number."""
+    paths = [str(table_named(name).path(settings.warehouse, generation)) for name in job.writes]
+    tables = [deltalake.DeltaTable(path) for path in paths if deltalake.DeltaTable.is_deltatable(path)]
+    return any(table.transaction_version(f"{job.name}/g{generation}/e{epoch}") is not None for table in tables)

@@ -2,8 +2,8 @@
 
 import importlib
 import pkgutil
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -25,10 +25,13 @@ class Batch:
     generation: int
     settings: Settings
 
+    landed: Mapping[str, int] = field(default_factory=dict)
+    """By topic, the last offset that an unfinished batch before a reset may have written already."""
+
     @property
-    def resumes(self) -> bool:
-        """Tell whether it is the first after a reset: what an unfinished batch before it wrote may be there."""
-        return self.epoch > 1 and self.id == 0
+    def application(self) -> str:
+        """Name the writer to Delta; with the epoch in it, a new checkpoint is not taken for the old one."""
+        return f"{self.job}/g{self.generation}/e{self.epoch}"
 
 
 @dataclass(frozen=True)

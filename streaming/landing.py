@@ -9,7 +9,8 @@ says that the batch is whole.
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
@@ -20,7 +21,6 @@ from streaming.duplicates import first_copies, landed_copies, with_stretch
 from streaming.job import Batch, Job
 from streaming.parsing import REUSED_ID, Contract, contracts, judge, parse
 from streaming.tables import append
-from streaming.users import merge_versions
 
 SIDE_TABLES = {"silver.quarantine": "quarantined", "silver.late": "late", "silver.duplicates": "duplicates"}
 ORIGIN = ("topic", "partition", "offset")
@@ -39,6 +39,7 @@ def land(batch: Batch) -> None:
             return
         with _kept(_exceptions(batch, parsed, seen, promised)) as exceptions:
             entry = ledger.count(parsed, exceptions, batch)
+            batch = replace(batch, landed=_overlap(batch, entry))
             _write(batch, entry, parsed, exceptions, promised)
             ledger.record(entry, batch)
 
@@ -48,16 +49,24 @@ def _write(
 ) -> None:
     """Write every table that the batch has rows for; they are independent, and a commit is mostly waiting."""
     bronze = parsed.withColumn("arrival_date", F.to_date("arrival_time"))
-    writes: list[Callable[[], None]] = [partial(append, batch, "bronze.events", bronze)]
+    writes: list[Callable[[], None]] = [partial(append, batch, "bronze.events", bronze, ledger.total(entry, "input"))]
     for contract in promised:
-        if ledger.total(entry, "silver", contract.topic.name):
-            writes.append(partial(_land_table, batch, contract, parsed, exceptions))
+        if count := ledger.total(entry, "silver", contract.topic.name):
+            rows = parsed.filter(F.col("topic") == contract.topic.name)
+            rows = rows.join(F.broadcast(exceptions.select(*ORIGIN)), list(ORIGIN), "left_anti")
+            writes.append(partial(append, batch, contract.table.name, rows.select(*_typed(contract)), count))
     for name, verdict in SIDE_TABLES.items():
-        if ledger.total(entry, verdict):
-            writes.append(partial(append, batch, name, exceptions.filter(F.col("verdict") == verdict)))
+        if count := ledger.total(entry, verdict):
+            writes.append(partial(append, batch, name, exceptions.filter(F.col("verdict") == verdict), count))
     with ThreadPoolExecutor(batch.settings.streaming.parallel_writes) as pool:
         for done in [pool.submit(write) for write in writes]:
             done.result()
+
+
+def _overlap(batch: Batch, entry: ledger.Entry) -> dict[str, int]:
+    """Keep of what may have landed before a reset only the topics in which this batch still reaches back to it."""
+    firsts = {topic: min(r["from_offset"] for r in entry if r["topic"] == topic) for topic in {r["topic"] for r in entry}}
+    return {topic: last for topic, last in batch.landed.items() if firsts.get(topic, last + 1) <= last}
 
 
 def sort_out(valid: DataFrame, landed: DataFrame) -> DataFrame:
@@ -82,9 +91,11 @@ def sort_out(valid: DataFrame, landed: DataFrame) -> DataFrame:
 
 
 def _look_over(parsed: DataFrame) -> dict[str, Row]:
-    """See, by topic, how many records are doubtful and which stretches of event time the batch touches."""
+    """See, by topic, how many records there are, how many are doubtful, and which stretches of event time the batch touches."""
     seen = parsed.groupBy("topic").agg(
-        F.count_if(~F.col("clean")).alias("doubtful"), F.collect_set("stretch").alias("stretches")
+        F.count("*").alias("records"),
+        F.count_if(~F.col("clean")).alias("doubtful"),
+        F.collect_set("stretch").alias("stretches"),
     )
     return {row.topic: row for row in seen.collect()}
 
@@ -93,20 +104,18 @@ def _exceptions(
     batch: Batch, parsed: DataFrame, seen: dict[str, Row], promised: tuple[Contract, ...]
 ) -> DataFrame:
     """Gather every record that does not go to silver, with its verdict: few of many, so each is worth a look."""
-    broken = None
-    for contract in promised:
-        if contract.topic.name in seen and seen[contract.topic.name].doubtful:
-            mine = parsed.filter((F.col("topic") == contract.topic.name) & ~F.col("clean"))
-            judged = judge(mine, contract).filter(F.size("rules") > 0)
-            broken = judged if broken is None else broken.unionByName(judged)
-    spark = batch.rows.sparkSession
-    landed = landed_copies(spark, promised, seen, batch)
-    if broken is None:
+    landed = landed_copies(parsed, promised, seen, batch)
+    doubted = [c for c in promised if c.topic.name in seen and seen[c.topic.name].doubtful]
+    if not doubted:
         return sort_out(parsed, landed)
-    quarantined = (
-        broken.withColumn("verdict", F.lit("quarantined")).withColumn("duplicate_of", F.lit(None)).localCheckpoint()
-    )
-    valid = parsed.join(F.broadcast(quarantined.select(*ORIGIN)), list(ORIGIN), "left_anti")
+    # Judged once and kept: the planner would copy the long expression into everything built on it.
+    judged = reduce(
+        DataFrame.unionByName,
+        (judge(parsed.filter((F.col("topic") == c.topic.name) & ~F.col("clean")), c) for c in doubted),
+    ).localCheckpoint()
+    broken = judged.filter(F.size("rules") > 0)
+    valid = parsed.join(F.broadcast(broken.select(*ORIGIN)), list(ORIGIN), "left_anti")
+    quarantined = broken.withColumn("verdict", F.lit("quarantined")).withColumn("duplicate_of", F.lit(None))
     return sort_out(valid, landed).unionByName(quarantined)
 
 
@@ -123,15 +132,6 @@ def _kept(frame: DataFrame) -> Iterator[DataFrame]:
         kept._jdf.queryExecution().logical().rdd().unpersist(False)
 
 
-def _land_table(batch: Batch, contract: Contract, parsed: DataFrame, exceptions: DataFrame) -> None:
-    mine = parsed.filter(F.col("topic") == contract.topic.name)
-    rows = mine.join(F.broadcast(exceptions.select(*ORIGIN)), list(ORIGIN), "left_anti").select(*_typed(contract))
-    if contract.table.versioned_by:
-        merge_versions(batch, contract.table, rows)
-    else:
-        append(batch, contract.table.name, rows)
-
-
 def _typed(contract: Contract) -> list[Column]:
     """Take the table's columns out of the parsed event."""
     origin = {
@@ -142,8 +142,8 @@ def _typed(contract: Contract) -> list[Column]:
         "event_date": F.to_date("event_time"),
     }
     found = []
-    for name, column in contract.table.columns.items():
-        path = F.col(f"`{contract.topic.name}`.{column.source}") if column.source else F.lit(None)
+    for name, column in contract.table.stored.items():
+        path = F.col(f"`{contract.topic.name}`.{column.source}")
         found.append(origin.get(name, path).cast(column.type).alias(name))
     return found
 

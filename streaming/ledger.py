@@ -18,6 +18,7 @@ from config.declarations import table_named
 from config.settings import Settings
 from streaming.failpoints import failpoint
 from streaming.job import Batch
+from streaming.tables import append_once
 
 TERMS = ("silver", "quarantined", "erased", "late", "duplicates")
 Entry = list[dict[str, Any]]
@@ -27,19 +28,23 @@ _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "times
 
 
 def count(parsed: DataFrame, exceptions: DataFrame, batch: Batch) -> Entry:
-    """Count a batch by topic and partition: its records, and each way they went."""
+    """Count a batch by topic and partition: its records, and each way they went, each by itself."""
     origin = ["topic", "partition", "offset"]
-    verdicts = F.broadcast(exceptions.select(*origin, "verdict"))
-    sorted_out = parsed.join(verdicts, origin, "left").fillna("silver", "verdict")
-    landed = F.when(F.col("verdict") == "silver", F.col("event_time"))
     size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
-    terms = [F.count_if(F.col("verdict") == term).alias(term) for term in TERMS]
-    counted = sorted_out.groupBy("topic", "partition").agg(
-        F.min("offset").alias("from_offset"),
-        (F.max("offset") + 1).alias("to_offset"),
-        F.count("*").alias("input"),
-        *terms,
-        F.sum(size).alias("bytes"),
+    measures = [*origin, "event_time", "arrival_time", size.alias("size")]
+    silver = parsed.join(F.broadcast(exceptions.select(*origin)), origin, "left_anti")
+    ways = (
+        parsed.select(*measures, F.lit("input").alias("term"))
+        .unionByName(silver.select(*measures, F.lit("silver").alias("term")))
+        .unionByName(exceptions.select(*measures, F.col("verdict").alias("term")))
+    )
+    came = F.col("term") == "input"
+    landed = F.when(F.col("term") == "silver", F.col("event_time"))
+    counted = ways.groupBy("topic", "partition").agg(
+        F.min(F.when(came, F.col("offset"))).alias("from_offset"),
+        (F.max(F.when(came, F.col("offset"))) + 1).alias("to_offset"),
+        *(F.count_if(F.col("term") == term).alias(term) for term in ("input", *TERMS)),
+        F.sum(F.when(came, F.col("size"))).alias("bytes"),
         F.min(landed).alias("min_event_time"),
         F.max(landed).alias("max_event_time"),
         F.max("arrival_time").alias("max_arrival_time"),
@@ -55,28 +60,15 @@ def total(entry: Entry, term: str, topic: str | None = None) -> int:
 
 def record(entry: Entry, batch: Batch) -> None:
     """Write the entry of a batch, once."""
-    path = folder(batch.settings, batch.job)
-    application = f"{batch.job}/g{batch.generation}/e{batch.epoch}"
-    known = deltalake.DeltaTable.is_deltatable(str(path))
-    if known:
-        seen = deltalake.DeltaTable(str(path)).transaction_version(application)
-        if seen is not None and seen >= batch.id:
-            return
     now = datetime.now(UTC)
-    rows = [{**row, "recorded_at": now} for row in entry]
-    for row in rows:
-        for name, value in row.items():
-            if isinstance(value, datetime) and value.tzinfo is None:
-                row[name] = value.replace(tzinfo=UTC)
-    deltalake.write_deltalake(
-        str(path),
-        pa.Table.from_pylist(rows, schema=_schema()),
-        mode="append",
-        commit_properties=deltalake.CommitProperties(
-            app_transactions=[deltalake.Transaction(application, batch.id)]
-        ),
-    )
+    rows = [{name: _utc(value) for name, value in {**row, "recorded_at": now}.items()} for row in entry]
+    append_once(folder(batch.settings, batch.job), pa.Table.from_pylist(rows, _schema()), batch.application, batch.id)
     failpoint("after ops.ledger")
+
+
+def _utc(value: Any) -> Any:
+    """Give the session's times, which are UTC without saying so, their zone."""
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
 def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:

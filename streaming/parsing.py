@@ -1,10 +1,11 @@
 """Records of the log -> typed events, with every rule each of them breaks.
 
 One projection parses and judges all topics of a micro-batch. Nearly every record is clean, so the way of a clean
-record is cheap: Spark's own JSON parser, null checks, and three counts of characters that prove that the parser
+record is cheap: Spark's own JSON parser, null checks, and counts of a few characters that prove that the parser
 overlooked nothing (docs/decisions/0004). Only where they do not match is a record parsed strictly, as a variant.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,30 +48,56 @@ def parse(records: DataFrame, promised: tuple[Contract, ...]) -> DataFrame:
 
     records: topic, partition, offset, key, value, headers, arrival_time
     """
+    return (
+        records.select("*", F.xxhash64("value").alias("content_hash"), *_built("events", promised, _events))
+        .select("*", *_built("judgement", promised, _first_sight))
+        .withColumn("late_by_ms", F.expr("case when lateness > allowance then lateness end"))
+        .drop("lateness", "allowance")
+    )
+
+
+def _events(promised: tuple[Contract, ...]) -> list[Column]:
     text = F.col("value").cast("string")
-    events = [
+    return [
         F.when(
             F.col("topic") == c.topic.name, F.from_json(text, f"{c.topic.payload_ddl}, {CORRUPT} string", JSON_OPTIONS)
         ).alias(c.topic.name)
         for c in promised
     ]
-    lateness = F.expr("unix_millis(arrival_time) - unix_millis(event_time)")
-    return (
-        records.select("*", F.xxhash64("value").alias("content_hash"), *events)
-        .withColumn("clean", F.coalesce(_per_topic(promised, _clean), F.lit(False)))
-        .withColumn("event_id", _per_topic(promised, lambda c: _field(c, "event_id")))
-        .withColumn("event_time", _per_topic(promised, lambda c: _field(c, "event_time")))
-        .withColumn("late_by_ms", F.when(lateness > _per_topic(promised, _allowance), lateness))
-    )
+
+
+def _first_sight(promised: tuple[Contract, ...]) -> list[Column]:
+    event_time = _per_topic(promised, lambda c: _field(c, "event_time"))
+    return [
+        F.coalesce(_per_topic(promised, _clean), F.lit(False)).alias("clean"),
+        _per_topic(promised, lambda c: _field(c, "event_id")).alias("event_id"),
+        event_time.alias("event_time"),
+        (F.unix_millis("arrival_time") - F.unix_millis(event_time)).alias("lateness"),
+        _per_topic(promised, _allowance).alias("allowance"),
+    ]
+
+
+# Building an expression is a call into the JVM for each of its nodes: done once, not in every micro-batch.
+_BUILT: dict[tuple[str, tuple[str, ...]], list[Column]] = {}
+
+
+def _built(
+    what: str, promised: tuple[Contract, ...], build: Callable[[tuple[Contract, ...]], list[Column]]
+) -> list[Column]:
+    key = (what, tuple(contract.topic.name for contract in promised))
+    if key not in _BUILT:
+        _BUILT[key] = build(promised)
+    return _BUILT[key]
 
 
 def judge(doubtful: DataFrame, contract: Contract) -> DataFrame:
     """Give each doubtful record of a topic all the rules it broke; it may turn out to have broken none."""
     strictly = doubtful.withColumn("variant", F.expr("try_parse_json(cast(value as string))"))
-    return strictly.withColumn("rules", _broken(contract)).drop("variant")
+    (rules,) = _built("rules", (contract,), lambda one: [_broken(one[0]).alias("rules")])
+    return strictly.select("*", rules).drop("variant")
 
 
-def _per_topic(promised: tuple[Contract, ...], make: Any) -> Column:
+def _per_topic(promised: tuple[Contract, ...], make: Callable[[Contract], Column]) -> Column:
     first, *others = promised
     choice = F.when(F.col("topic") == first.topic.name, make(first))
     for contract in others:
@@ -176,23 +203,25 @@ def _strict() -> Column:
 
 
 def _nothing_overlooked(contract: Contract) -> Column:
-    """Hold where a record's quotes and closing braces are just what its parsed fields account for.
+    """Hold where a record's quotes, commas and braces are just what its parsed fields account for.
 
-    The parser takes the last of two equal keys and numbers for text, and stops after the first object; each of
-    these leaves a mark too many or too few, and the record goes the strict way.
+    The parser takes the last of two equal keys, numbers and lists for text, and stops after the first object; each
+    of these leaves a mark too many or too few, and the record goes the strict way. So does one with a list in it.
     """
-    properties = contract.topic.events["properties"]
-    quotes, braces = F.lit(0), F.lit(1)
-    for path, prop in _leaves(properties):
+    quotes, keys, objects = F.lit(0), F.lit(0), F.lit(1)
+    for path, prop in _leaves(contract.topic.events["properties"]):
         there = _field(contract, path).isNotNull()
         quotes = quotes + F.when(there, 4 if prop["type"] == "string" else 2).otherwise(0)
+        keys = keys + F.when(there, 1).otherwise(0)
         if prop["type"] == "object":
-            braces = braces + F.when(there, 1).otherwise(0)
-    text = "cast(value as string)"
-    only_brace_ends_it = F.expr(f"instr({text}, '}}') = length({text})")
-    if any(prop["type"] == "object" for _, prop in _leaves(properties)):
-        only_brace_ends_it = (_count("}") == braces) & F.expr(f"endswith({text}, '}}')")
-    return (_count('"') == quotes) & only_brace_ends_it
+            objects = objects + F.when(there, 1).otherwise(0)
+    no_list_and_nothing_after = F.expr("instr(cast(value as string), '[') = 0 and endswith(cast(value as string), '}')")
+    return (
+        (_count('"') == quotes)
+        & (_count(",") == keys - objects)
+        & (_count("}") == objects)
+        & no_list_and_nothing_after
+    )
 
 
 def _count(mark: str) -> Column:

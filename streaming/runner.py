@@ -96,7 +96,9 @@ class Runner:
                 if self._stopping.is_set():
                     # Begun after the stop was asked for: leave it to the next run, which takes it from the top.
                     raise _Stopped
-                job.process(Batch(rows, job.name, batch_id, checkpoint.epoch, GENERATION, self.settings))
+                job.process(
+                    Batch(rows, job.name, batch_id, checkpoint.epoch, GENERATION, self.settings, checkpoint.landed)
+                )
 
         return process
 

@@ -2,9 +2,9 @@
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from rich.console import Console
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from local.broker import Broker
 
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+Hook = Generator[None, Report, Report]
 SKIPS = Path(__file__).parent / "skips.txt"
 
 
@@ -72,20 +74,20 @@ def console() -> Console:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Hook[pytest.TestReport]:
     """In CI, fail a skipped test whose reason is not listed."""
     return _explained((yield))
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[pytest.CollectReport]:
+def pytest_make_collect_report(collector: pytest.Collector) -> Hook[pytest.CollectReport]:
     """In CI, fail a skipped file whose reason is not listed."""
     return _explained((yield))
 
 
-def _explained(report):
+def _explained(report: Report) -> Report:
     if os.environ.get("CI") == "true" and report.skipped and not hasattr(report, "wasxfail"):
-        reason = report.longrepr[2].removeprefix("Skipped: ")
+        reason = str(report.longrepr[2]).removeprefix("Skipped: ") if isinstance(report.longrepr, tuple) else ""
         if reason not in SKIPS.read_text().splitlines():
             report.outcome = "failed"
             report.longrepr = f"In CI nothing is skipped without a reason listed in tests/skips.txt: {reason}"

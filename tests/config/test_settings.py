@@ -105,9 +105,7 @@ def test_an_impossible_value_names_key_file_and_what_is_allowed(file: Path, text
     assert allowed in told
 
 
-def test_an_impossible_value_in_the_environment_names_its_variable(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_impossible_value_in_the_environment_names_its_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK__CORES", "0")
     told = refused(file)
     assert "LAKEHOUSE_SPARK__CORES" in told.splitlines()[0]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,25 +17,36 @@ from streaming import ledger
 from streaming.checkpoint import open_checkpoint, reset
 from streaming.job import Batch, Job
 
-JOB = Job("landing", "lander", 1, ("clicks", "users"), ("silver.users",), lambda batch: None)
+JOB = Job("landing", "lander", 1, ("clicks", "users"), ("bronze.events",), lambda batch: None)
+
+
+@pytest.fixture(autouse=True)
+def log(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A log with the job's topics, two partitions each, and the id that each was given."""
+    ids = {"clicks": "id of clicks", "users": "id of users"}
+    ends = {(topic, partition): 100 for topic in ids for partition in range(2)}
+    monkeypatch.setattr("streaming.checkpoint.topic_ids", lambda settings, names: dict(ids))
+    monkeypatch.setattr("streaming.checkpoint.end_offsets", lambda settings, names: ends)
+    return ids
 
 
 def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = True) -> None:
     """Leave what a batch leaves: Spark's checkpoint, rows in the table and, if it came to its end, the ledger."""
-    path = settings.home / "checkpoints" / "g1" / "landing" / f"e{epoch}"
-    (path / "offsets").mkdir(parents=True, exist_ok=True)
+    offsets = checkpoints(settings) / f"e{epoch}" / "offsets"
+    offsets.mkdir(parents=True, exist_ok=True)
+    (offsets / str(batch)).touch()
+    of = Batch(cast(Any, None), "landing", batch, epoch, 1, settings)
+    row = {"topic": "clicks", "partition": 1, "offset": end - 1}
     deltalake.write_deltalake(
-        str(table_named("silver.users").path(settings.warehouse)),
-        pa.table({"user_id": ["u1"]}),
+        str(table_named("bronze.events").path(settings.warehouse)),
+        pa.Table.from_pylist([row]),
         mode="append",
-        commit_properties=deltalake.CommitProperties(
-            app_transactions=[deltalake.Transaction(f"landing/g1/e{epoch}", batch)]
-        ),
+        partition_by=["topic"],
+        commit_properties=deltalake.CommitProperties(app_transactions=[deltalake.Transaction(of.application, batch)]),
     )
     if whole:
         place = {"job": "landing", "generation": 1, "epoch": epoch, "batch": batch, "topic": "clicks", "partition": 1}
-        row = {**place, "from_offset": 0, "to_offset": end, "input": end}
-        ledger.record([row], Batch(cast(Any, None), "landing", batch, epoch, 1, settings))
+        ledger.record([{**place, "from_offset": 0, "to_offset": end, "input": end}], of)
 
 
 def checkpoints(settings: Settings) -> Path:
@@ -53,9 +65,10 @@ def test_a_job_goes_on_in_its_epoch(fresh_home: Settings) -> None:
 
 def test_each_generation_has_its_own_checkpoint(fresh_home: Settings) -> None:
     land(fresh_home, epoch=1, batch=0, end=10)
-    found = open_checkpoint(JOB, fresh_home, 2)
+    silver_only = replace(JOB, writes=("silver.users",))  # bronze has no generations
+    found = open_checkpoint(silver_only, fresh_home, 2)
     assert (found.epoch, found.starting_offsets) == (1, "earliest")
-    assert found.path != open_checkpoint(JOB, fresh_home, 1).path
+    assert found.path != open_checkpoint(silver_only, fresh_home, 1).path
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -81,10 +94,8 @@ def test_a_reset_starts_the_next_epoch_where_the_ledger_ends(fresh_home: Setting
     shutil.rmtree(checkpoints(fresh_home))
     begun = reset(JOB, fresh_home)
     assert begun.epoch == 2
-    assert json.loads(begun.starting_offsets) == {
-        "clicks": {"0": -2, "1": 25, "2": -2, "3": -2},
-        "users": {"0": -2, "1": -2, "2": -2, "3": -2},
-    }
+    assert json.loads(begun.starting_offsets) == {"clicks": {"0": -2, "1": 25}, "users": {"0": -2, "1": -2}}
+    assert begun.landed == {"clicks": 39}  # the unfinished batch: what it wrote must not be written again
     assert open_checkpoint(JOB, fresh_home) == begun
 
 
@@ -108,5 +119,16 @@ def test_a_reset_never_begins_an_epoch_that_a_table_has_seen(fresh_home: Setting
     land(fresh_home, epoch=before + 1, batch=0, end=20, whole=False)
     shutil.rmtree(checkpoints(fresh_home))
     begun = reset(JOB, fresh_home)
-    table = deltalake.DeltaTable(str(table_named("silver.users").path(fresh_home.warehouse)))
+    table = deltalake.DeltaTable(str(table_named("bronze.events").path(fresh_home.warehouse)))
     assert table.transaction_version(f"landing/g1/e{begun.epoch}") is None
+    assert open_checkpoint(JOB, fresh_home) == begun
+
+
+def test_another_log_of_the_same_name_is_refused(fresh_home: Settings, log: dict[str, str]) -> None:
+    open_checkpoint(JOB, fresh_home)
+    open_checkpoint(JOB, fresh_home)
+    log["users"] = "another id"
+    for refuses in (open_checkpoint, reset):
+        with pytest.raises(LakehouseError, match="users was created anew") as error:
+            refuses(JOB, fresh_home)
+        assert "make clean" in error.value.mend

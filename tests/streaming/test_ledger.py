@@ -76,16 +76,12 @@ def test_a_time_without_a_zone_is_kept_as_utc(fresh_home: Settings) -> None:
 
 
 def test_every_record_of_a_batch_is_counted_for_the_way_it_went(spark: SparkSession, fresh_home: Settings) -> None:
-    parsed = spark.createDataFrame(
-        [("clicks", 0, offset, b"key", b"value", NOON, NOON) for offset in range(5, 10)]
-        + [("clicks", 1, 7, None, None, None, NOON)],
-        "topic string, partition int, offset bigint, key binary, value binary, event_time timestamp,"
-        " arrival_time timestamp",
-    )
-    exceptions = spark.createDataFrame(
-        [("clicks", 0, 6, "late"), ("clicks", 0, 9, "duplicates"), ("clicks", 1, 7, "quarantined")],
-        "topic string, partition int, offset bigint, verdict string",
-    )
+    record = "topic string, partition int, offset bigint, key binary, value binary, event_time timestamp,"
+    record += " arrival_time timestamp, verdict string"
+    went = ["silver", "late", "silver", "silver", "duplicates"]
+    rows = [("clicks", 0, 5 + i, b"key", b"value", NOON, NOON, verdict) for i, verdict in enumerate(went)]
+    sorted_out = spark.createDataFrame([*rows, ("clicks", 1, 7, None, None, None, NOON, "quarantined")], record)
+    parsed, exceptions = sorted_out.drop("verdict"), sorted_out.filter("verdict <> 'silver'")
     first, second = sorted(
         ledger.count(parsed, exceptions, batch(fresh_home, 3, epoch=2)), key=lambda row: row["partition"]
     )

@@ -76,11 +76,13 @@ class Lake:
         self.spark, self.settings, self.batches = spark, settings, 0
         create_missing(job().writes, settings.warehouse, 1)
 
-    def land(self, records: list[tuple[Any, ...]], batch: int | None = None, epoch: int = 1) -> None:
+    def land(
+        self, records: list[tuple[Any, ...]], batch: int | None = None, epoch: int = 1, landed: dict[str, int] | None = None
+    ) -> None:
         """Land records as the next micro-batch, or as a given one again."""
         number = self.batches if batch is None else batch
         rows = self.spark.createDataFrame(records, RECORD)
-        land(Batch(rows, "landing", number, epoch, 1, self.settings))
+        land(Batch(rows, "landing", number, epoch, 1, self.settings, landed or {}))
         self.batches = number + 1
 
     def rows(self, table: str) -> list[Row]:

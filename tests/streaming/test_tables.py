@@ -1,4 +1,4 @@
-"""Versions: each change is true until the next one begins, in whatever order the changes come."""
+"""Tables: of a versioned one, each version ends where the next begins, in whatever order the changes come."""
 
 from datetime import timedelta
 
