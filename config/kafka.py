@@ -128,7 +128,9 @@ def _password(settings: Settings) -> str:
         try:
             return settings.kafka.password_file.read_text().strip()
         except OSError as error:
-            raise LakehouseError(f"kafka.password_file cannot be read: {error}", "Mend the path or its rights.") from None
+            raise LakehouseError(
+                f"kafka.password_file cannot be read: {error}", "Mend the path or its rights."
+            ) from None
     raise LakehouseError(
         "kafka.sasl_mechanism is set, but there is no password.",
         "Set LAKEHOUSE_KAFKA__PASSWORD or kafka.password_file.",

@@ -3,7 +3,6 @@
 import difflib
 import os
 import re
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,15 +94,14 @@ class Settings(BaseSettings):
         """Let the environment win over the file; the file comes in through `load_settings`."""
         return env_settings, init_settings
 
-    @cached_property
+    @property
     def warehouse(self) -> Path:
         """Where the tables are."""
         return self.home / "warehouse"
 
-    @property
-    def reports(self) -> Path:
-        """Where pages for people are written."""
-        return self.home / "reports"
+    def at(self, home: Path) -> "Settings":
+        """Give the same settings for another home."""
+        return self.model_copy(update={"home": home})
 
 
 def load_settings(file: Path | None = None) -> Settings:

@@ -58,7 +58,9 @@ def _against_truth(spark: SparkSession, settings: Settings, verdict: Verdict) ->
         return []
     faults = check_truth(spark, settings, truth)
     if not faults:
-        console.print("✓ Late, duplicate and malformed records are, id by id, those that were generated.", style="green")
+        console.print(
+            "✓ Late, duplicate and malformed records are, id by id, those that were generated.", style="green"
+        )
     return faults
 
 

@@ -41,7 +41,9 @@ def check_ledger(spark: SparkSession, settings: Settings) -> Verdict:
     if not entries:
         return verdict
     ends = ledger.landed_up_to(settings, JOB, GENERATION)
-    whole = spark.createDataFrame([(t, p, end) for (t, p), end in ends.items()], "topic string, partition int, end bigint")
+    whole = spark.createDataFrame(
+        [(t, p, end) for (t, p), end in ends.items()], "topic string, partition int, end bigint"
+    )
     starts = begin_offsets(settings, {topic for topic, _ in ends})
     log_ends = end_offsets(settings, [name for name, topic in topics().items() if topic.archived])
     verdict.waiting = sum(max(end - ends.get(place, 0), 0) for place, end in log_ends.items())
@@ -119,7 +121,9 @@ def _log(spark: SparkSession, settings: Settings, ends: ledger.Ends) -> DataFram
 def _each_record_once(followed: DataFrame, starts: dict[tuple[str, int], int], verdict: Verdict) -> None:
     outcomes = sum((F.col(term) for term in TERMS), F.lit(0))
     spark = followed.sparkSession
-    kept = spark.createDataFrame([(t, p, s) for (t, p), s in starts.items()], "topic string, partition int, start bigint")
+    kept = spark.createDataFrame(
+        [(t, p, s) for (t, p), s in starts.items()], "topic string, partition int, start bigint"
+    )
     # What retention has taken from the log is judged by the archive alone.
     in_log = (F.col("offset") < F.col("start")) | (F.col("log") == 1)
     wrong = followed.join(F.broadcast(kept), ["topic", "partition"]).filter(

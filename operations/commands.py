@@ -1,4 +1,4 @@
-"""Commands of an operator: doctor, sql, shell, down, demo."""
+"""Commands of an operator: doctor, sql, trace, shell, down, demo."""
 
 from typing import Annotated
 
@@ -38,6 +38,36 @@ def sql(
         list_tables(settings, console)
     else:
         show(settings, query, rows, console)
+
+
+@app.command()
+def trace(
+    event: Annotated[str, typer.Argument(metavar="EVENT_ID", help="An event id, or TOPIC/PARTITION/OFFSET.")],
+) -> None:
+    """Show where an event is in every layer, and why it is there or not; exit code 1 when it is nowhere.
+
+    Example: lakehouse trace clicks/0/42
+    """
+    from operations.trace import origins
+    from operations.trace import trace as follow
+
+    settings = load_settings()
+    topic, _, place = event.partition("/")
+    partition, _, offset = place.partition("/")
+    if partition.isdigit() and offset.isdigit():
+        found = [(topic, int(partition), int(offset))]
+    else:
+        found = origins(settings, event)
+    if not found:
+        console.print(f"No table knows '{event}'. If it was just sent: lakehouse stream status")
+        raise typer.Exit(1)
+    known = False
+    for origin in found:
+        console.print("/".join(str(part) for part in origin), markup=False)
+        for step in follow(settings, origin):
+            known |= step.found
+            console.print(f"  {'✓' if step.found else '–'} {step.place:<18} {step.story}", markup=False)
+    raise typer.Exit(0 if known else 1)
 
 
 @app.command()

@@ -1,6 +1,5 @@
 """The demo: the main job start to end, in a home of its own, number beside number from the truth."""
 
-import os
 import shutil
 import time
 
@@ -48,24 +47,25 @@ def run(console: Console, *, events: int, seed: int) -> int:
         console.print("✗ What was found is not what was generated.", style="red")
         return 1
     console.print("✓ Every record is accounted for, id by id.", style="green")
-    console.print(f"\nDone in {time.monotonic() - started:.0f} s. Kafka is stopped; the tables stay in {settings.home}.")
+    console.print(
+        f"\nDone in {time.monotonic() - started:.0f} s. Kafka is stopped; the tables stay in {settings.home}."
+    )
     console.print("Try next:")
     here = f"LAKEHOUSE_HOME='{settings.home}'"
-    console.print(f"  {here} .venv/bin/lakehouse sql \"select type, count(*) from silver.clicks group by type\"")
-    console.print(f"  {here} .venv/bin/lakehouse sql \"select rules, count(*) from silver.quarantine group by rules\"")
+    console.print(f'  {here} .venv/bin/lakehouse sql "select type, count(*) from silver.clicks group by type"')
+    console.print(f'  {here} .venv/bin/lakehouse sql "select rules, count(*) from silver.quarantine group by rules"')
     console.print("  .venv/bin/lakehouse --help")
     return 0
 
 
 def demo_home(settings: Settings) -> Settings:
     """Give the settings of the demo's own home, inside the user's."""
-    return Settings.model_construct(**{**dict(settings), "home": settings.home / "demo"})
+    return settings.at(settings.home / "demo")
 
 
 def _own_home() -> Settings:
     """Empty the demo's own home, and stop what an interrupted demo left running there."""
-    os.environ["LAKEHOUSE_HOME"] = str(load_settings().home / "demo")
-    settings = load_settings()
+    settings = demo_home(load_settings())
     Broker(settings).stop()
     shutil.rmtree(settings.home, ignore_errors=True)
     return settings

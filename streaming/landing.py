@@ -65,7 +65,9 @@ def _write(
 
 def _overlap(batch: Batch, entry: ledger.Entry) -> dict[str, int]:
     """Keep of what may have landed before a reset only the topics in which this batch still reaches back to it."""
-    firsts = {topic: min(r["from_offset"] for r in entry if r["topic"] == topic) for topic in {r["topic"] for r in entry}}
+    firsts = {
+        topic: min(r["from_offset"] for r in entry if r["topic"] == topic) for topic in {r["topic"] for r in entry}
+    }
     return {topic: last for topic, last in batch.landed.items() if firsts.get(topic, last + 1) <= last}
 
 
@@ -76,11 +78,7 @@ def sort_out(valid: DataFrame, landed: DataFrame) -> DataFrame:
     itself = (F.col("first.partition") == F.col("partition")) & (F.col("first.offset") == F.col("offset"))
     copy = F.col("first").isNotNull() & ~itself
     reused = copy & (F.col("first.content_hash") != F.col("content_hash"))
-    verdict = (
-        F.when(reused, "quarantined")
-        .when(F.col("late_by_ms").isNotNull(), "late")
-        .when(copy, "duplicates")
-    )
+    verdict = F.when(reused, "quarantined").when(F.col("late_by_ms").isNotNull(), "late").when(copy, "duplicates")
     return (
         marked.withColumn("verdict", verdict)
         .filter("verdict is not null")
@@ -100,9 +98,7 @@ def _look_over(parsed: DataFrame) -> dict[str, Row]:
     return {row.topic: row for row in seen.collect()}
 
 
-def _exceptions(
-    batch: Batch, parsed: DataFrame, seen: dict[str, Row], promised: tuple[Contract, ...]
-) -> DataFrame:
+def _exceptions(batch: Batch, parsed: DataFrame, seen: dict[str, Row], promised: tuple[Contract, ...]) -> DataFrame:
     """Gather every record that does not go to silver, with its verdict: few of many, so each is worth a look."""
     landed = landed_copies(parsed, promised, seen, batch)
     doubted = [c for c in promised if c.topic.name in seen and seen[c.topic.name].doubtful]

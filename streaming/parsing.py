@@ -217,10 +217,7 @@ def _nothing_overlooked(contract: Contract) -> Column:
             objects = objects + F.when(there, 1).otherwise(0)
     no_list_and_nothing_after = F.expr("instr(cast(value as string), '[') = 0 and endswith(cast(value as string), '}')")
     return (
-        (_count('"') == quotes)
-        & (_count(",") == keys - objects)
-        & (_count("}") == objects)
-        & no_list_and_nothing_after
+        (_count('"') == quotes) & (_count(",") == keys - objects) & (_count("}") == objects) & no_list_and_nothing_after
     )
 
 

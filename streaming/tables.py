@@ -79,7 +79,9 @@ def _append_large(batch: Batch, table: Table, rows: DataFrame) -> None:
 def _without_landed(batch: Batch, table: Table, rows: DataFrame) -> DataFrame:
     origin = [name for name in ("topic", "partition", "offset") if name in table.columns]
     last = max(batch.landed.values())
-    landed = read(rows.sparkSession, table.name, batch.settings.warehouse, batch.generation).filter(F.col("offset") <= last)
+    landed = read(rows.sparkSession, table.name, batch.settings.warehouse, batch.generation).filter(
+        F.col("offset") <= last
+    )
     return rows.join(landed.select(*origin), origin, "left_anti").select(*columns(table))
 
 

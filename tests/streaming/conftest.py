@@ -22,11 +22,8 @@ def lake(spark: SparkSession, fresh_home: Settings) -> Lake:
 
 
 @pytest.fixture
-def another_lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Lake]:
+def another_lake(
+    spark: SparkSession, fresh_home: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], Lake]:
     """Make further empty tables to compare with."""
-
-    def make() -> Lake:
-        settings = Settings(home=tmp_path_factory.mktemp("lake"), spark={"cores": 2}, kafka={"servers": "nowhere:1"})
-        return Lake(spark, settings)
-
-    return make
+    return lambda: Lake(spark, fresh_home.at(tmp_path_factory.mktemp("lake")))

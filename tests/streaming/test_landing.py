@@ -46,7 +46,10 @@ def test_a_copy_is_found_in_an_earlier_batch_also_when_the_first_was_late(lake: 
     log.send(click("a"), arrival=NOON + timedelta(minutes=2))
     log.send(click("b"), arrival=NOON + timedelta(minutes=1))  # its clock says it arrived in time; the first was late
     lake.land(log.records[2:])
-    assert [(row.event_id, row.duplicate_of) for row in lake.rows("silver.duplicates")] == [("a", (0, 0)), ("b", (0, 1))]
+    assert [(row.event_id, row.duplicate_of) for row in lake.rows("silver.duplicates")] == [
+        ("a", (0, 0)),
+        ("b", (0, 1)),
+    ]
     assert [row.event_id for row in lake.rows("silver.clicks")] == ["a"]
 
 
@@ -79,7 +82,15 @@ class Killed(Exception):
 
 @pytest.mark.parametrize(
     "place",
-    ["bronze.events", "silver.clicks", "silver.users", "silver.quarantine", "silver.late", "silver.duplicates", "ops.ledger"],
+    [
+        "bronze.events",
+        "silver.clicks",
+        "silver.users",
+        "silver.quarantine",
+        "silver.late",
+        "silver.duplicates",
+        "ops.ledger",
+    ],
 )
 def test_a_batch_broken_off_after_any_commit_is_repeated_without_a_trace(
     lake: Lake, another_lake: Any, tangled: list[Any], place: str, monkeypatch: pytest.MonkeyPatch
@@ -145,5 +156,3 @@ def _die(name: str, place: str) -> None:
 def _terms(lake: Lake) -> list[tuple[Any, ...]]:
     rows = ledger.entries(lake.settings)
     return sorted((r["batch"], r["topic"], r["partition"], r["input"], *(r[t] for t in ledger.TERMS)) for r in rows)
-
-

@@ -84,7 +84,10 @@ HOSTILE = {
     "the year 1": (spelled(GOOD, event_time="0001-01-01T00:00:00.000Z"), ["event_time_plausible"]),
     "a date only": (spelled(GOOD, event_time="2026-01-05"), ["event_time_type", "event_time_missing"]),
     "another's key": (spelled(GOOD, user_id="u2"), ["key_differs"]),
-    "two rules at once": (spelled(GOOD, dwell_ms=-1, schema_version=9), ["schema_version_unknown", "dwell_not_negative"]),
+    "two rules at once": (
+        spelled(GOOD, dwell_ms=-1, schema_version=9),
+        ["schema_version_unknown", "dwell_not_negative"],
+    ),
 }
 VALID = {
     "compact": spelled(GOOD),
@@ -108,7 +111,12 @@ def test_a_valid_record_is_valid_however_it_is_written(spark: SparkSession) -> N
 def test_nested_fields_are_judged_too(spark: SparkSession) -> None:
     bad = USER["after"] | {"tier": "tin"}
     values = [spelled(USER), spelled(USER, after=bad), spelled(USER, after=...), spelled(USER, before="x")]
-    assert judged(spark, values, "users") == [[], ["after_tier_unknown"], ["after_missing"], ["before_type", "before_missing"]]
+    assert judged(spark, values, "users") == [
+        [],
+        ["after_tier_unknown"],
+        ["after_missing"],
+        ["before_type", "before_missing"],
+    ]
 
 
 @pytest.mark.parametrize(("late_by", "is_late"), [(600_000, False), (600_001, True)])
@@ -122,7 +130,9 @@ def test_late_begins_one_millisecond_past_the_allowance(spark: SparkSession, lat
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(GOOD)) | st.text(max_size=4), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(list(GOOD)) | st.text(max_size=4), inner)
+    ),
     max_leaves=8,
 )
 GARBAGE = st.one_of(
@@ -135,7 +145,9 @@ GARBAGE = st.one_of(
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(GARBAGE, min_size=40, max_size=40))
-def test_garbage_never_stops_the_query_and_what_passes_is_what_json_says(spark: SparkSession, values: list[bytes]) -> None:
+def test_garbage_never_stops_the_query_and_what_passes_is_what_json_says(
+    spark: SparkSession, values: list[bytes]
+) -> None:
     for value, rules in zip(values, judged(spark, values), strict=True):
         if not rules:  # accepted: then Python's own strict reading must agree that it is such an event
             event = json.loads(value.decode("utf-8"), object_pairs_hook=_once)

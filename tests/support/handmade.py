@@ -77,7 +77,11 @@ class Lake:
         create_missing(job().writes, settings.warehouse, 1)
 
     def land(
-        self, records: list[tuple[Any, ...]], batch: int | None = None, epoch: int = 1, landed: dict[str, int] | None = None
+        self,
+        records: list[tuple[Any, ...]],
+        batch: int | None = None,
+        epoch: int = 1,
+        landed: dict[str, int] | None = None,
     ) -> None:
         """Land records as the next micro-batch, or as a given one again."""
         number = self.batches if batch is None else batch
