@@ -73,9 +73,9 @@ class Settings(BaseSettings):
     )
     ivy_settings: Path | None = Field(None, description="an Ivy settings file, for a company mirror")
     maven_mirror: str | None = Field(None, description="address of a Maven mirror, in place of Maven Central")
-    kafka: KafkaSettings = Field(default_factory=KafkaSettings)
-    spark: SparkSettings = Field(default_factory=SparkSettings)
-    streaming: StreamingSettings = Field(default_factory=StreamingSettings)
+    kafka: KafkaSettings = Field(default_factory=lambda: KafkaSettings())
+    spark: SparkSettings = Field(default_factory=lambda: SparkSettings())
+    streaming: StreamingSettings = Field(default_factory=lambda: StreamingSettings())
 
     @field_validator("home", "cache")
     @classmethod

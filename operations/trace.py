@@ -65,7 +65,7 @@ def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[
     if not deltalake.DeltaTable.is_deltatable(path):
         return []
     found: pa.Table = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(columns=columns, filter=which)
-    return found.to_pylist()
+    return list(found.to_pylist())
 
 
 def _size(row: dict[str, Any]) -> str:

@@ -67,10 +67,10 @@ def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     for topic, partition in end_offsets(settings, job.topics):
         # -2 is Kafka's "earliest": nothing of that partition has landed yet.
         offsets.setdefault(topic, {})[str(partition)] = landed.get((topic, partition), -2)
-    start = {"offsets": offsets, "landed": _last_offsets(settings, generation)}
-    _start_file(folder, epoch).write_text(json.dumps(start))
+    last = _last_offsets(settings, generation)
+    _start_file(folder, epoch).write_text(json.dumps({"offsets": offsets, "landed": last}))
     (folder / f"e{epoch}").mkdir()
-    return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), start["landed"])
+    return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
 
 
 def _refuse_another_log(job: Job, settings: Settings, folder: Path) -> None:

@@ -89,7 +89,7 @@ def sort_out(valid: DataFrame, landed: DataFrame) -> DataFrame:
 
 
 def _look_over(parsed: DataFrame) -> dict[str, Row]:
-    """See, by topic, how many records there are, how many are doubtful, and which stretches of event time the batch touches."""
+    """See, by topic, how many records and how many doubtful ones there are, and the stretches of event time."""
     seen = parsed.groupBy("topic").agg(
         F.count("*").alias("records"),
         F.count_if(~F.col("clean")).alias("doubtful"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
@@ -31,7 +31,7 @@ def count(parsed: DataFrame, exceptions: DataFrame, batch: Batch) -> Entry:
     """Count a batch by topic and partition: its records, and each way they went, each by itself."""
     origin = ["topic", "partition", "offset"]
     size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
-    measures = [*origin, "event_time", "arrival_time", size.alias("size")]
+    measures: list[Column | str] = [*origin, "event_time", "arrival_time", size.alias("size")]
     silver = parsed.join(F.broadcast(exceptions.select(*origin)), origin, "left_anti")
     ways = (
         parsed.select(*measures, F.lit("input").alias("term"))

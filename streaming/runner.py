@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from config.errors import LakehouseError
 from config.kafka import spark_options
@@ -135,7 +135,12 @@ class Runner:
             self._stopping.set()
 
         before = {name: signal.signal(name, ask_to_stop) for name in (signal.SIGINT, signal.SIGTERM)}
-        return lambda: [signal.signal(name, handler) for name, handler in before.items()] and None
+
+        def restore() -> None:
+            for name, handler in before.items():
+                signal.signal(name, handler)
+
+        return restore
 
 
 class _Stopped(Exception):

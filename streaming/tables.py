@@ -22,7 +22,7 @@ def create_missing(names: tuple[str, ...], warehouse: Path, generation: int) -> 
             # deltalake takes milliseconds for what takes a Spark session seconds; the formats are the same.
             deltalake.DeltaTable.create(
                 str(path),
-                schema=deltalake.Schema.from_json(_schema(table).json()),
+                schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
                 mode="ignore",
                 partition_by=table.partitioned_by,
                 name=name.replace(".", "_"),
@@ -95,7 +95,3 @@ def read(spark: SparkSession, name: str, warehouse: Path, generation: int = 1) -
     table = table_named(name)
     rows = spark.read.format("delta").load(str(table.path(warehouse, generation)))
     return rows.withColumn("valid_to", F.expr(table.valid_to)) if table.valid_to else rows
-
-
-def _schema(table: Table) -> StructType:
-    return StructType.fromDDL(table.ddl)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow.compute as pc
 
 from local.simulator.clock import HOUR, MINUTE
 from local.simulator.columns import Text, chosen, joined, numbers, taken, words

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from local.simulator.columns import column, fixed, octets

@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from config.declarations import Topic, topics
 from local.simulator.bots import bot_events

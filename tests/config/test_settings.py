@@ -170,6 +170,6 @@ def test_settings_are_frozen(file: Path) -> None:
     file.write_text("{}")
     settings = load_settings(file)
     with pytest.raises(ValidationError, match="frozen"):
-        settings.home = Path("/elsewhere")
+        settings.home = Path("/elsewhere")  # type: ignore[misc]
     with pytest.raises(ValidationError, match="frozen"):
-        settings.spark.cores = 64
+        settings.spark.cores = 64  # type: ignore[misc]

@@ -1,6 +1,7 @@
 """Parsing: hostile records end with a reason, valid ones are read, whatever their spelling."""
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,7 +39,7 @@ RECORD = (
 )
 
 
-def judged(spark: SparkSession, values: list[bytes | None], topic: str = "clicks") -> list[list[str]]:
+def judged(spark: SparkSession, values: Sequence[bytes | None], topic: str = "clicks") -> list[list[str]]:
     """Give, for each value, the rules it broke."""
     rows = [(topic, 0, n, b"u1", value, None, ARRIVAL) for n, value in enumerate(values)]
     promised = contracts()
