@@ -61,16 +61,18 @@ def _by_arrow(
     parsed: DataFrame, tables: Mapping[str, Table], stretches: Mapping[str, Ranges], horizon: int, batch: Batch
 ) -> DataFrame:
     """Read only the rows whose id a small batch has: milliseconds, where planning five Delta scans takes seconds."""
-    ids = parsed.select("event_id").toArrow().column("event_id")
+    ids = parsed.select("event_id").dropna().toArrow().column("event_id")
     found = []
     for topic, table in tables.items():
-        wanted = pc.field("event_id").isin(ids) & _arrow(stretches[topic], horizon)
+        within = _arrow(stretches[topic], horizon)
         first = pc.field("duplicate_of").is_null() & (pc.field("topic") == topic)
-        for path, which in ((table, wanted), (table_named(LATE), wanted & first)):
+        for path, which in ((table, within), (table_named(LATE), within & first)):
             landed = deltalake.DeltaTable(str(path.path(batch.settings.warehouse, batch.generation)))
             rows = landed.to_pyarrow_dataset().to_table(columns=list(LANDED), filter=which)
+            rows = rows.filter(pc.is_in(rows["event_id"], value_set=ids))
             found.append(rows.append_column("topic", pa.array([topic] * len(rows), pa.string())))
-    return parsed.sparkSession.createDataFrame(pa.concat_tables(found, promote_options="permissive"))
+    # In one chunk: of a table in several, pyspark 4.1 loses the rows after the first chunk of each slice.
+    return parsed.sparkSession.createDataFrame(pa.concat_tables(found, promote_options="permissive").combine_chunks())
 
 
 def first_copies(valid: DataFrame, landed: DataFrame) -> DataFrame:

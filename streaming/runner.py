@@ -63,6 +63,10 @@ class Runner:
                 restore()
             return [each.progress() for each in followed]
 
+    def stop(self) -> None:
+        """Ask a run in another thread to stop; it ends after the batch at hand."""
+        self._stopping.set()
+
     def _start(self, job: Job, until_caught_up: bool) -> StreamingQuery:
         checkpoint = open_checkpoint(job, self.settings, GENERATION)
         create_missing(job.writes, self.settings.warehouse, GENERATION)

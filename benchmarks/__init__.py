@@ -1,0 +1,1 @@
+"""What `make bench` runs: ratios measured in one run, never timed tests."""

@@ -1,0 +1,91 @@
+"""The ledger check, on a real log: it passes on what landing did, and fails when any term of it is touched."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from config.declarations import table_named
+from config.settings import Settings
+from expectations.conservation import check_ledger, check_truth
+from local.broker import Broker
+from local.simulator.plan import Plan
+from local.simulator.run import simulate
+from local.simulator.truth import Truth, read_truth
+from streaming import ledger
+from streaming.job import job_named
+from streaming.runner import Runner
+
+
+@pytest.fixture(scope="module")
+def landed(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A log of its own with every defect in it, landed in several micro-batches."""
+    mine = settings.at(tmp_path_factory.mktemp("landed"))
+    mine = mine.model_copy(update={"streaming": mine.streaming.model_copy(update={"records_per_batch": 1500})})
+    broker = Broker(mine)
+    broker.start()
+    try:
+        simulate(mine, Plan(seed=3, events=4000, malformed=0.02, late=0.03, duplicates=0.03), Console(quiet=True))
+        Runner(mine, spark).run([job_named("landing")], until_caught_up=True)
+        yield mine
+    finally:
+        broker.stop()
+
+
+def test_every_record_is_accounted_for_and_every_defect_is_found_by_id(spark: SparkSession, landed: Settings) -> None:
+    truth = read_truth(landed)
+    verdict = check_ledger(spark, landed)
+    assert verdict.faults == []
+    assert check_truth(spark, landed, truth) == []
+    assert verdict.waiting == 0
+    found = {topic: counts["silver"] for topic, counts in verdict.counts.items()}
+    assert found == {topic: truth.accepted(topic) for topic in truth.records}
+    assert len({row["batch"] for row in ledger.entries(landed)}) > 1
+    _shows_a_wrong_truth(spark, landed, truth)
+
+
+def _shows_a_wrong_truth(spark: SparkSession, landed: Settings, truth: Truth) -> None:
+    truth.late["clicks"].append("an id that nobody sent")
+    assert any("an id that nobody sent" in fault for fault in check_truth(spark, landed, truth))
+
+
+@pytest.mark.parametrize(
+    "name", ["bronze.events", "silver.clicks", "silver.quarantine", "silver.late", "silver.duplicates"]
+)
+def test_a_row_that_is_lost_or_doubled_is_found(spark: SparkSession, landed: Settings, name: str) -> None:
+    path = table_named(name).path(landed.warehouse)
+    table = deltalake.DeltaTable(str(path))
+    version = table.version()
+    row = table.to_pyarrow_table().slice(0, 1)
+    place = f"/{row['partition'][0]}/{row['offset'][0]}: "
+    try:
+        deltalake.write_deltalake(str(path), row, mode="append")
+        assert any(place in fault for fault in check_ledger(spark, landed).faults), "doubled"
+        deltalake.DeltaTable(str(path)).delete(f"partition = {row['partition'][0]} and offset = {row['offset'][0]}")
+        assert any(place in fault for fault in check_ledger(spark, landed).faults), "lost"
+    finally:
+        deltalake.DeltaTable(str(path)).restore(version)
+
+
+@pytest.mark.parametrize("term", ["input", *ledger.TERMS])
+def test_a_ledger_that_says_otherwise_is_found(
+    spark: SparkSession, landed: Settings, term: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = ledger.entries(landed)
+    entries[0][term] += 1
+    monkeypatch.setattr(ledger, "entries", lambda *_: entries)
+    assert any(f"the ledger says {term} = " in fault for fault in check_ledger(spark, landed).faults)
+
+
+def test_tables_hold_rows(landed: Settings) -> None:
+    """Guard the tests above: an empty table would make them say nothing."""
+    for name in ("silver.quarantine", "silver.late", "silver.duplicates"):
+        assert _rows(table_named(name).path(landed.warehouse)).num_rows > 10
+
+
+def _rows(path: Path) -> pa.Table:
+    return deltalake.DeltaTable(str(path)).to_pyarrow_table()
