@@ -64,7 +64,10 @@ def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[
     path = str(table.path(settings.warehouse))
     if not deltalake.DeltaTable.is_deltatable(path):
         return []
-    found: pa.Table = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(columns=columns, filter=which)
+    # One thread: with more, the process now and then aborts at its end.
+    found: pa.Table = (
+        deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(columns=columns, filter=which, use_threads=False)
+    )
     return list(found.to_pylist())
 
 

@@ -79,7 +79,8 @@ def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
     for name in names:
         path = folder(settings, name)
         if deltalake.DeltaTable.is_deltatable(str(path)):
-            found += deltalake.DeltaTable(str(path)).to_pyarrow_table().to_pylist()
+            # One thread: with more, the process now and then aborts at its end.
+            found += deltalake.DeltaTable(str(path)).to_pyarrow_dataset().to_table(use_threads=False).to_pylist()
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
 
 
