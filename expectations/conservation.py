@@ -19,10 +19,9 @@ from streaming import ledger
 from streaming.landing import SIDE_TABLES
 from streaming.ledger import TERMS
 from streaming.runner import GENERATION
-from streaming.tables import read
+from streaming.tables import ORIGIN, read
 
 JOB = "landing"
-ORIGIN = ("topic", "partition", "offset")
 
 
 @dataclass

@@ -20,10 +20,9 @@ from streaming import ledger
 from streaming.duplicates import first_copies, landed_copies, with_stretch
 from streaming.job import Batch, Job
 from streaming.parsing import REUSED_ID, Contract, contracts, judge, parse
-from streaming.tables import append
+from streaming.tables import ORIGIN, append
 
 SIDE_TABLES = {"silver.quarantine": "quarantined", "silver.late": "late", "silver.duplicates": "duplicates"}
-ORIGIN = ("topic", "partition", "offset")
 
 
 def land(batch: Batch) -> None:

@@ -18,7 +18,7 @@ from config.declarations import table_named
 from config.settings import Settings
 from streaming.failpoints import failpoint
 from streaming.job import Batch
-from streaming.tables import append_once
+from streaming.tables import ORIGIN, append_once
 
 TERMS = ("silver", "quarantined", "erased", "late", "duplicates")
 Entry = list[dict[str, Any]]
@@ -29,7 +29,7 @@ _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "times
 
 def count(parsed: DataFrame, exceptions: DataFrame, batch: Batch) -> Entry:
     """Count a batch by topic and partition: its records, and each way they went, each by itself."""
-    origin = ["topic", "partition", "offset"]
+    origin = list(ORIGIN)
     size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
     measures: list[Column | str] = [*origin, "event_time", "arrival_time", size.alias("size")]
     silver = parsed.join(F.broadcast(exceptions.select(*origin)), origin, "left_anti")

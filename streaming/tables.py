@@ -12,6 +12,9 @@ from config.declarations import Table, table_named
 from streaming.failpoints import failpoint
 from streaming.job import Batch
 
+# What tells a record of the log from every other, wherever it went.
+ORIGIN = ("topic", "partition", "offset")
+
 
 def create_missing(names: tuple[str, ...], warehouse: Path, generation: int) -> None:
     """Create the declared tables that do not exist yet, empty, so that readers find them from the start."""
@@ -77,7 +80,7 @@ def _append_large(batch: Batch, table: Table, rows: DataFrame) -> None:
 
 
 def _without_landed(batch: Batch, table: Table, rows: DataFrame) -> DataFrame:
-    origin = [name for name in ("topic", "partition", "offset") if name in table.columns]
+    origin = [name for name in ORIGIN if name in table.columns]
     last = max(batch.landed.values())
     landed = read(rows.sparkSession, table.name, batch.settings.warehouse, batch.generation).filter(
         F.col("offset") <= last
