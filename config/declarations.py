@@ -96,6 +96,11 @@ class Table(Declaration):
     topic: str | None = None
     versioned_by: str | None = None
     partitioned_by: list[str] = []
+    follows: str | None = None
+    """The topic whose disorder its rows have: they come in the order of that topic's table."""
+
+    final_at: str | None = None
+    """The event time, in SQL, from which a row no longer changes; none: it may always change."""
 
     @property
     def layer(self) -> str:
@@ -118,6 +123,12 @@ class Table(Declaration):
         if self.versioned_by is None:
             return None
         return f"lead(valid_from) over (partition by {self.versioned_by} order by valid_from, partition, offset)"
+
+    @property
+    def disorder(self) -> timedelta | None:
+        """Say how far, in event time, a row may lie behind another that landed before it, if arrivals are in order."""
+        lateness = topics()[str(self.topic or self.follows)].lateness
+        return None if lateness.allowance is None else lateness.allowance + lateness.ahead
 
     def path(self, warehouse: Path, generation: int = 1) -> Path:
         """Say where the table is; silver and gold have a folder for each generation."""

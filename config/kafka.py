@@ -37,7 +37,8 @@ def python_options(settings: Settings) -> dict[str, Any]:
     options: dict[str, Any] = {
         "bootstrap_servers": servers(settings).split(","),
         "security_protocol": settings.kafka.security_protocol,
-        "bootstrap_timeout_ms": 10_000,  # three times as long by default: too long for "the broker is down"
+        # Thirty seconds by default: too long to hear that the broker is down, and the embedded one is never far away.
+        "bootstrap_timeout_ms": 10_000 if settings.kafka.servers else 2_000,
     }
     if settings.kafka.sasl_mechanism:
         options |= {

@@ -54,9 +54,49 @@ class StreamingSettings(Section):
     trigger_seconds: float = Field(0.0, ge=0, description="least time between two micro-batches; 0: as soon as done")
     parallel_writes: int = Field(4, ge=1, description="tables of one micro-batch written at the same time")
     small_append_rows: int = Field(20_000, ge=0, description="up to so many rows are committed without Spark; 0: never")
+    skew_minutes: int = Field(20, ge=0, description="how far apart, in arrival time, two partitions may be read")
     dedup_horizon_minutes: int = Field(
         60, ge=1, description="an event id is unique within such a stretch of event time"
     )
+
+
+class ReactorSettings(Section):
+    """How failed payments are retried."""
+
+    api: str | None = Field(
+        None, pattern="^https?://[^/]+$", description="address of the payment API; empty: the stand-in of this home"
+    )
+    call_seconds: float = Field(5.0, gt=0, description="how long one call may take")
+    parallel_calls: int = Field(4, ge=1, description="payments retried at the same time")
+    tries: int = Field(6, ge=2, description="calls that may fail before a payment is abandoned")
+    first_wait_seconds: float = Field(0.2, gt=0, description="back-off after the first failure; it doubles each time")
+    longest_wait_seconds: float = Field(10.0, gt=0, description="the most that a back-off grows to")
+    failures_to_open: int = Field(5, ge=1, description="failures in a row after which the circuit opens")
+    open_seconds: float = Field(5.0, gt=0, description="pause of an open circuit before the API's health is asked")
+    outage_seconds: float = Field(60.0, gt=0, description="outage after which `--until-caught-up` gives up")
+    records_per_transaction: int = Field(100, ge=1, description="records of payments that are finished together")
+    remembered_outcomes: int = Field(200_000, ge=1, description="outcomes by which copies of an event are known")
+
+
+class PaymentApiSettings(Section):
+    """The stand-in of the payment API."""
+
+    port: int | None = Field(None, ge=1, le=65535, description="its port, on loopback; empty: chosen once, kept")
+    accepted: float = Field(0.7, ge=0, le=1, description="share of the retried payments that it accepts")
+
+
+class RouterSettings(Section):
+    """How raw clicks are routed, and who is taken for a bot."""
+
+    records_per_transaction: int = Field(10_000, ge=1, description="most records of one transaction")
+    bot_pages: int = Field(10, ge=2, description="so many pages of one user within bot_seconds are a bot's")
+    bot_seconds: float = Field(10.0, gt=0, description="the stretch of event time in which pages are counted")
+    bot_reach: int = Field(20_000, ge=1, description="pages are counted among so many offsets of a partition")
+    headers: tuple[str, ...] = Field(
+        ("simulator_id", "traceparent"), description="record headers that are kept; others may hold personal data"
+    )
+    session_seconds: float = Field(10.0, ge=6, description="after so long the others take over from a killed process")
+    transaction_seconds: float = Field(30.0, ge=1, description="after so long an unfinished transaction is ended")
 
 
 class Settings(BaseSettings):
@@ -76,6 +116,9 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = Field(default_factory=lambda: KafkaSettings())
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings())
     streaming: StreamingSettings = Field(default_factory=lambda: StreamingSettings())
+    router: RouterSettings = Field(default_factory=lambda: RouterSettings())
+    reactor: ReactorSettings = Field(default_factory=lambda: ReactorSettings())
+    payment_api: PaymentApiSettings = Field(default_factory=lambda: PaymentApiSettings())
 
     @field_validator("home", "cache")
     @classmethod

@@ -142,7 +142,7 @@ class Broker:
         """Take the configured port, or the remembered ones, or free ones; remember them."""
         ports = json.loads(self._ports_file.read_text()) if self._ports_file.exists() else {}
         configured = self.settings.kafka.port
-        if configured and _accepts_connections(configured):
+        if self.port_is_taken():
             raise LakehouseError(
                 f"Port {configured}, configured for the broker, is taken by another program.",
                 "Stop that program, or choose another port: LAKEHOUSE_KAFKA__PORT, or kafka.port in the settings.",
@@ -153,6 +153,11 @@ class Broker:
         }
         self._ports_file.write_text(json.dumps(chosen))
         return chosen
+
+    def port_is_taken(self) -> bool:
+        """Tell whether another program has the port configured for the broker; one that is chosen is always free."""
+        port = self.settings.kafka.port
+        return port is not None and not self.status().running and _accepts_connections(port)
 
     def _refuse_external(self) -> None:
         if self.settings.kafka.servers:

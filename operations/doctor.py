@@ -38,7 +38,17 @@ def examine(console: Console) -> int:
     findings = [_configuration()]
     if findings[0].well:
         settings = load_settings()
-        looks: list[Callable[[Settings], Finding]] = [_python, _java, _jars, _memory, _disk, _home, _declarations, _log]
+        looks: list[Callable[[Settings], Finding]] = [
+            _python,
+            _java,
+            _jars,
+            _memory,
+            _disk,
+            _home,
+            _declarations,
+            _ports,
+            _log,
+        ]
         findings += [_examined(look, settings) for look in looks]
     for finding in findings:
         mark = "[green]✓[/]" if finding.well else "[red]✗[/]"
@@ -108,6 +118,18 @@ def _home(settings: Settings) -> Finding:
 def _declarations(_settings: Settings) -> Finding:
     return Finding(
         "declarations", True, f"{len(topics())} topics, {len(tables())} tables, {len(all_rules())} rules: all valid"
+    )
+
+
+def _ports(settings: Settings) -> Finding:
+    port = settings.kafka.port
+    if settings.kafka.servers or port is None:
+        return Finding("ports", True, "chosen when needed, and remembered")
+    return Finding(
+        "ports",
+        not Broker(settings).port_is_taken(),
+        f"{port} for the broker, as configured",
+        f"Port {port} is taken by another program: stop it, or set LAKEHOUSE_KAFKA__PORT to another.",
     )
 
 

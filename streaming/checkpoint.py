@@ -7,6 +7,7 @@ ledger says the last whole batch ended. A log that is not the one landed before 
 
 import json
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,11 @@ from config.settings import Settings
 from streaming import ledger
 from streaming.job import Job
 
+_RESET = {
+    True: "goes on where its tables end; nothing is lost or doubled",
+    False: "empties its table and makes it again from the tables it follows",
+}
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -30,6 +36,22 @@ class Checkpoint:
     starting_offsets: str = "earliest"
     landed: dict[str, int] = field(default_factory=dict)
     """By topic, the last offset that may be in the tables already, from a batch that was never finished."""
+
+    def watermark(self, batch: int) -> datetime | None:
+        """Read the watermark that Spark has given to a batch; none where there is no state, or nothing seen yet."""
+        since_1970 = int(_logged(self.path / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
+        return datetime.fromtimestamp(since_1970 / 1000, UTC) if since_1970 > 0 else None
+
+    def records(self, batch: int) -> int:
+        """Count the offsets of the log that Spark has given to a batch."""
+        before = self.path / "offsets" / str(batch - 1)
+        low = _logged(before, 2) if before.exists() else _logged(self.path / "sources" / "0" / "0", -1)
+        high = _logged(self.path / "offsets" / str(batch), 2)
+        return sum(
+            end - low.get(topic, {}).get(partition, 0)
+            for topic, ends in high.items()
+            for partition, end in ends.items()
+        )
 
 
 def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
@@ -44,8 +66,11 @@ def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
         raise LakehouseError(
             f"The checkpoint of '{job.name}' is gone, but its tables are not empty: "
             "starting anew would land everything a second time.",
-            f"lakehouse stream reset {job.name}   (goes on where its tables end; nothing is lost or doubled)",
+            f"lakehouse stream reset {job.name}   ({_RESET[bool(job.topics)]})",
         )
+    if not job.topics and not begun and epoch > 1:
+        # Not when it is reset: until the job runs again, the old rows are better than none.
+        _empty(job, settings, generation)
     _refuse_another_log(job, settings, folder)
     start = _start_file(folder, epoch)
     if not start.exists():
@@ -55,13 +80,16 @@ def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
 
 
 def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
-    """Begin a new epoch where the last whole batch in the ledger ended."""
+    """Begin a new epoch: of the log, where the last whole batch in the ledger ended; of tables, at their first."""
     folder = _folder(job, settings, generation)
     folder.mkdir(parents=True, exist_ok=True)
     _refuse_another_log(job, settings, folder)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
     while _seen(job, settings, generation, epoch):  # by a batch that never came to its end
         epoch += 1
+    if not job.topics:
+        (folder / f"e{epoch}").mkdir()
+        return Checkpoint(epoch, folder / f"e{epoch}")
     landed = ledger.landed_up_to(settings, job.name, generation)
     offsets: dict[str, dict[str, int]] = {}
     for topic, partition in end_offsets(settings, job.topics):
@@ -73,8 +101,18 @@ def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
 
 
+def _empty(job: Job, settings: Settings, generation: int) -> None:
+    """Empty the tables of a job whose state is gone: what it follows is all there, and makes them again."""
+    for name in job.writes:
+        path = str(table_named(name).path(settings.warehouse, generation))
+        if deltalake.DeltaTable.is_deltatable(path):
+            deltalake.DeltaTable(path).delete()
+
+
 def _refuse_another_log(job: Job, settings: Settings, folder: Path) -> None:
     """Remember the log by its topics' ids: offsets of another log mean nothing here."""
+    if not job.topics:
+        return
     known = folder / "log.json"
     ids = topic_ids(settings, job.topics)
     if known.exists():
@@ -99,6 +137,12 @@ def _last_offsets(settings: Settings, generation: int) -> dict[str, int]:
             topic = file["partition.topic"]
             last[topic] = max(last.get(topic, -1), file.get("max.offset") or 0)
     return last
+
+
+def _logged(file: Path, line: int) -> dict[str, Any]:
+    """Read a line of one of Spark's own logs."""
+    text = file.read_text().splitlines()[line]
+    return dict(json.loads(text[text.index("{") :]))  # the first line of some begins with a version, like v1
 
 
 def _folder(job: Job, settings: Settings, generation: int) -> Path:

@@ -14,7 +14,8 @@ from streaming import ledger
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.job import Job, job_named, jobs
 from streaming.lock import holder, writing
-from streaming.runner import GENERATION, Progress, Runner, Watch
+from streaming.progress import Progress, Watch
+from streaming.runner import GENERATION, Runner
 
 app = typer.Typer()
 stream = typer.Typer(help="The Spark jobs: run, list, status, reset.", no_args_is_help=True)

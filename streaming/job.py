@@ -4,8 +4,10 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from pyspark.sql import DataFrame
 
@@ -25,6 +27,12 @@ class Batch:
     generation: int
     settings: Settings
 
+    records: int = 0
+    """Records of the log in it, by its offsets."""
+
+    closed_until: datetime | None = None
+    """The watermark: what is final before this moment of event time will not change; none for a job without state."""
+
     landed: Mapping[str, int] = field(default_factory=dict)
     """By topic, the last offset that an unfinished batch before a reset may have written already."""
 
@@ -41,9 +49,25 @@ class Job:
     name: str
     role: str
     version: int
-    topics: tuple[str, ...]
     writes: tuple[str, ...]
     process: Callable[[Batch], None]
+    """What it does with the rows of one micro-batch: one action on them, as state must not be computed twice."""
+
+    topics: tuple[str, ...] = ()
+    """Topics of the log that it reads."""
+
+    reads: tuple[str, ...] = ()
+    """Tables that it follows, commit by commit, each with a watermark; a job reads topics or tables, not both."""
+
+    transform: Callable[[Mapping[str, DataFrame]], DataFrame] | None = None
+    """What it makes of its tables, by name: streams in, one stream out; on bounded tables the same, bounded."""
+
+    mode: Literal["append", "update"] = "append"
+    """Whether rows come out when they can no longer change, or whenever they do."""
+
+    def of(self, tables: Mapping[str, DataFrame]) -> DataFrame:
+        """Make of the tables what the job makes of them."""
+        return self.transform(tables) if self.transform else tables[self.reads[0]]
 
 
 @cache
@@ -57,6 +81,18 @@ def jobs() -> dict[str, Job]:
                 job = define()
                 found[job.name] = job
     return found
+
+
+def in_stages(chosen: list[Job]) -> list[list[Job]]:
+    """Put jobs in the order in which data flows: each stage reads only what stages before it write."""
+    stages: list[list[Job]] = []
+    left = list(chosen)
+    while left:
+        unwritten = {table for job in left for table in job.writes}
+        ready = [job for job in left if not unwritten & set(job.reads)]
+        stages.append(ready)
+        left = [job for job in left if job not in ready]
+    return stages
 
 
 def job_named(name: str) -> Job:

@@ -11,14 +11,13 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow.compute as pc
 
 from config.declarations import table_named
 from config.settings import Settings
 from streaming.failpoints import failpoint
 from streaming.job import Batch
-from streaming.tables import ORIGIN, append_once
+from streaming.tables import append_once
 
 TERMS = ("silver", "quarantined", "erased", "late", "duplicates")
 Entry = list[dict[str, Any]]
@@ -27,30 +26,37 @@ Ends = dict[tuple[str, int], int]
 _ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
 
 
-def count(parsed: DataFrame, exceptions: DataFrame, batch: Batch) -> Entry:
+def count(verdicts: pa.Table, batch: Batch) -> Entry:
     """Count a batch by topic and partition: its records, and each way they went, each by itself."""
-    origin = list(ORIGIN)
-    size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
-    measures: list[Column | str] = [*origin, "event_time", "arrival_time", size.alias("size")]
-    silver = parsed.join(F.broadcast(exceptions.select(*origin)), origin, "left_anti")
-    ways = (
-        parsed.select(*measures, F.lit("input").alias("term"))
-        .unionByName(silver.select(*measures, F.lit("silver").alias("term")))
-        .unionByName(exceptions.select(*measures, F.col("verdict").alias("term")))
+    came = _by_place(
+        verdicts,
+        [([], "count_all"), ("offset", "min"), ("offset", "max"), ("size", "sum"), ("arrival_time", "max")],
     )
-    came = F.col("term") == "input"
-    landed = F.when(F.col("term") == "silver", F.col("event_time"))
-    counted = ways.groupBy("topic", "partition").agg(
-        F.min(F.when(came, F.col("offset"))).alias("from_offset"),
-        (F.max(F.when(came, F.col("offset"))) + 1).alias("to_offset"),
-        *(F.count_if(F.col("term") == term).alias(term) for term in ("input", *TERMS)),
-        F.sum(F.when(came, F.col("size"))).alias("bytes"),
-        F.min(landed).alias("min_event_time"),
-        F.max(landed).alias("max_event_time"),
-        F.max("arrival_time").alias("max_arrival_time"),
-    )
+    ways = {term: verdicts.filter(pc.equal(verdicts["verdict"], term)) for term in TERMS}
+    counts = {term: _by_place(rows, [([], "count_all")]) for term, rows in ways.items()}
+    times = _by_place(ways["silver"], [("event_time", "min"), ("event_time", "max")])
     place = {"job": batch.job, "generation": batch.generation, "epoch": batch.epoch, "batch": batch.id}
-    return [{**place, **row.asDict()} for row in counted.collect()]
+    return [
+        {
+            **place,
+            "topic": topic,
+            "partition": partition,
+            "from_offset": row["offset_min"],
+            "to_offset": row["offset_max"] + 1,
+            "input": row["count_all"],
+            **{term: counts[term].get((topic, partition), {}).get("count_all", 0) for term in TERMS},
+            "bytes": row["size_sum"],
+            "min_event_time": times.get((topic, partition), {}).get("event_time_min"),
+            "max_event_time": times.get((topic, partition), {}).get("event_time_max"),
+            "max_arrival_time": row["arrival_time_max"],
+        }
+        for (topic, partition), row in came.items()
+    ]
+
+
+def _by_place(rows: pa.Table, measures: list[Any]) -> dict[tuple[str, int], dict[str, Any]]:
+    found = rows.group_by(["topic", "partition"], use_threads=False).aggregate(measures).to_pylist()
+    return {(row["topic"], row["partition"]): row for row in found}
 
 
 def total(entry: Entry, term: str, topic: str | None = None) -> int:
@@ -61,14 +67,9 @@ def total(entry: Entry, term: str, topic: str | None = None) -> int:
 def record(entry: Entry, batch: Batch) -> None:
     """Write the entry of a batch, once."""
     now = datetime.now(UTC)
-    rows = [{name: _utc(value) for name, value in {**row, "recorded_at": now}.items()} for row in entry]
+    rows = [{**row, "recorded_at": now} for row in entry]
     append_once(folder(batch.settings, batch.job), pa.Table.from_pylist(rows, _schema()), batch.application, batch.id)
     failpoint("after ops.ledger")
-
-
-def _utc(value: Any) -> Any:
-    """Give the session's times, which are UTC without saying so, their zone."""
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
 def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:

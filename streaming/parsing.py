@@ -7,6 +7,7 @@ overlooked nothing (docs/decisions/0004). Only where they do not match is a reco
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -23,7 +24,6 @@ JSON_OPTIONS = {
     "allowSingleQuotes": "false",
     "allowNonNumericNumbers": "false",
 }
-REUSED_ID = "event_id_reused"
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Contract:
     rules: tuple[Rule, ...]
 
 
+@cache
 def contracts() -> tuple[Contract, ...]:
     """Put together the contracts of all landed topics."""
     return tuple(
@@ -43,17 +44,44 @@ def contracts() -> tuple[Contract, ...]:
     )
 
 
-def parse(records: DataFrame, promised: tuple[Contract, ...]) -> DataFrame:
-    """Give each record its event (a struct per topic), whether it is clean at first sight, and how late it came.
+def parse(records: DataFrame) -> DataFrame:
+    """Give each record its row (a struct for each topic, as its table has it), how late it came, and what it broke.
 
     records: topic, partition, offset, key, value, headers, arrival_time
     """
+    events, first_sight, variant, found = _steps()
     return (
-        records.select("*", F.xxhash64("value").alias("content_hash"), *_built("events", promised, _events))
-        .select("*", *_built("judgement", promised, _first_sight))
-        .withColumn("late_by_ms", F.expr("case when lateness > allowance then lateness end"))
-        .drop("lateness", "allowance")
+        records.select("*", *events)
+        .select("*", *first_sight)
+        .select("*", variant)
+        .select(*records.columns, "content_hash", "event_id", "event_time", *found)
     )
+
+
+@cache
+def _steps() -> tuple[list[Column], list[Column], Column, list[Column]]:
+    """Build the steps of parsing, once: each node of an expression is a call into the JVM."""
+    promised = contracts()
+    # Nullable, though it never is: Arrow takes no column for which a record of another topic has nothing.
+    content_hash = F.when(F.col("topic").isNotNull(), F.xxhash64("value")).alias("content_hash")
+    variant = F.when(~F.col("clean"), F.expr("try_parse_json(cast(value as string))")).alias("variant")
+    broken = F.when(F.col("clean"), F.array().cast("array<string>")).otherwise(_per_topic(promised, _broken))
+    found = [
+        F.expr("case when lateness > allowance then lateness end").alias("late_by_ms"),
+        broken.alias("rules"),
+        *(F.when(F.col("topic") == c.topic.name, F.struct(*_typed(c))).alias(c.topic.name) for c in promised),
+    ]
+    return [content_hash, *_events(promised)], _first_sight(promised), variant, found
+
+
+def _typed(contract: Contract) -> list[Column]:
+    """Take the table's columns out of the parsed event, and what every landed table has out of the record."""
+    beside = ("arrival_time", "partition", "offset", "content_hash", "event_date")
+    found = []
+    for name, column in contract.table.stored.items():
+        path = F.col(name) if name in beside else _field(contract, str(column.source))
+        found.append(path.cast(column.type).alias(name))
+    return found
 
 
 def _events(promised: tuple[Contract, ...]) -> list[Column]:
@@ -67,34 +95,15 @@ def _events(promised: tuple[Contract, ...]) -> list[Column]:
 
 
 def _first_sight(promised: tuple[Contract, ...]) -> list[Column]:
-    event_time = _per_topic(promised, lambda c: _field(c, "event_time"))
+    event_time = _per_topic(promised, _event_time)
     return [
         F.coalesce(_per_topic(promised, _clean), F.lit(False)).alias("clean"),
         _per_topic(promised, lambda c: _field(c, "event_id")).alias("event_id"),
         event_time.alias("event_time"),
+        F.to_date(event_time).alias("event_date"),
         (F.unix_millis("arrival_time") - F.unix_millis(event_time)).alias("lateness"),
         _per_topic(promised, _allowance).alias("allowance"),
     ]
-
-
-# Building an expression is a call into the JVM for each of its nodes: done once, not in every micro-batch.
-_BUILT: dict[tuple[str, tuple[str, ...]], list[Column]] = {}
-
-
-def _built(
-    what: str, promised: tuple[Contract, ...], build: Callable[[tuple[Contract, ...]], list[Column]]
-) -> list[Column]:
-    key = (what, tuple(contract.topic.name for contract in promised))
-    if key not in _BUILT:
-        _BUILT[key] = build(promised)
-    return _BUILT[key]
-
-
-def judge(doubtful: DataFrame, contract: Contract) -> DataFrame:
-    """Give each doubtful record of a topic all the rules it broke; it may turn out to have broken none."""
-    strictly = doubtful.withColumn("variant", F.expr("try_parse_json(cast(value as string))"))
-    (rules,) = _built("rules", (contract,), lambda one: [_broken(one[0]).alias("rules")])
-    return strictly.select("*", rules).drop("variant")
 
 
 def _per_topic(promised: tuple[Contract, ...], make: Callable[[Contract], Column]) -> Column:
@@ -107,6 +116,10 @@ def _per_topic(promised: tuple[Contract, ...], make: Callable[[Contract], Column
 
 def _field(contract: Contract, path: str) -> Column:
     return F.col(f"`{contract.topic.name}`.{path}")
+
+
+def _event_time(contract: Contract) -> Column:
+    return _field(contract, "event_time")
 
 
 def _allowance(contract: Contract) -> Column:

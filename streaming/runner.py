@@ -1,44 +1,28 @@
 """The runner: jobs -> streaming queries. The only readStream and writeStream of the project."""
 
-import json
+import re
 import signal
 import threading
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from datetime import timedelta
 from types import FrameType
-from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from config.declarations import table_named
 from config.errors import LakehouseError
 from config.kafka import spark_options
 from config.settings import Settings
 from streaming.checkpoint import Checkpoint, open_checkpoint
-from streaming.job import Batch, Job
+from streaming.job import Batch, Job, in_stages
 from streaming.lock import writing
+from streaming.progress import Followed, Progress, Watch
 from streaming.tables import create_missing
 
 GENERATION = 1
 STOP_SECONDS = 60
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a running job last did, as people want to see it."""
-
-    job: str
-    state: str
-    batch: int
-    done: int
-    waiting: int
-    rows_per_second: float
-    batch_seconds: float
-
-
-Watch = Callable[[list[Progress]], None]
 
 
 class Runner:
@@ -53,11 +37,16 @@ class Runner:
 
     def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
         """Run the jobs, showing their progress, and stop them cleanly; give what each of them did last."""
+        # To catch up, a job must begin when what it follows has ended; live, all run side by side.
+        stages = in_stages(jobs) if until_caught_up else [jobs]
+        followed: list[Followed] = []
         with writing(self.settings, [job.name for job in jobs]):
-            followed = [_Followed(job.name, self._start(job, until_caught_up)) for job in jobs]
             restore = self._on_signals()
             try:
-                self._follow(followed, watch)
+                for stage in stages:
+                    if not self._stopping.is_set():
+                        followed += [Followed(job, self._start(job, until_caught_up), self.settings) for job in stage]
+                        self._follow(followed, watch)
             finally:
                 self._stop(followed)
                 restore()
@@ -69,10 +58,12 @@ class Runner:
 
     def _start(self, job: Job, until_caught_up: bool) -> StreamingQuery:
         checkpoint = open_checkpoint(job, self.settings, GENERATION)
-        create_missing(job.writes, self.settings.warehouse, GENERATION)
+        create_missing((*job.reads, *job.writes), self.settings.warehouse, GENERATION)
+        streams = {"log": self._log(job, checkpoint)} if job.topics else {name: self._table(name) for name in job.reads}
         writer = (
-            self._read(job, checkpoint)
+            job.of(streams)
             .writeStream.queryName(job.name)
+            .outputMode(job.mode)
             .option("checkpointLocation", str(checkpoint.path))
             .foreachBatch(self._processing(job, checkpoint))
         )
@@ -80,7 +71,7 @@ class Runner:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{self.settings.streaming.trigger_seconds} seconds").start()
 
-    def _read(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
+    def _log(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
         return (
             self.spark.readStream.format("kafka")
             .options(**spark_options(self.settings))
@@ -90,7 +81,21 @@ class Runner:
             .option("kafka.isolation.level", "read_committed")
             .option("includeHeaders", True)
             .load()
+            .coalesce(2 * self.settings.spark.cores)  # as many files in each commit, whatever the number of partitions
         )
+
+    def _table(self, name: str) -> DataFrame:
+        """Follow a table commit by commit from its first, so that its rows come in the order in which they landed."""
+        table = table_named(name)
+        rows = (
+            self.spark.readStream.format("delta")
+            .option("startingVersion", 0)
+            .load(str(table.path(self.settings.warehouse, GENERATION)))
+        )
+        if table.disorder is None:
+            return rows
+        delay = table.disorder + timedelta(minutes=self.settings.streaming.skew_minutes)
+        return rows.withWatermark("event_time", f"{int(delay.total_seconds())} seconds")
 
     def _processing(self, job: Job, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
         busy = self._busy.setdefault(job.name, threading.Lock())
@@ -101,34 +106,46 @@ class Runner:
                     # Begun after the stop was asked for: leave it to the next run, which takes it from the top.
                     raise _Stopped
                 job.process(
-                    Batch(rows, job.name, batch_id, checkpoint.epoch, GENERATION, self.settings, checkpoint.landed)
+                    Batch(
+                        rows=rows,
+                        job=job.name,
+                        id=batch_id,
+                        epoch=checkpoint.epoch,
+                        generation=GENERATION,
+                        settings=self.settings,
+                        records=checkpoint.records(batch_id) if job.topics else 0,
+                        closed_until=checkpoint.watermark(batch_id),
+                        landed=checkpoint.landed,
+                    )
                 )
 
         return process
 
-    def _follow(self, followed: list["_Followed"], watch: Watch | None) -> None:
-        while not self._stopping.is_set():
+    def _follow(self, followed: list[Followed], watch: Watch | None) -> None:
+        """Watch the queries until all have ended, one has failed, or a stop was asked for."""
+        active = True
+        while active and not self._stopping.is_set():
+            active = any(each.query.isActive for each in followed)
             for each in followed:
                 each.look()
+                error = each.query.exception()
+                if error is not None and not self._stopping.is_set():
+                    raise _explained(each.job.name, error)
+                if each.dropped:
+                    raise _dropping(each.job.name, each.dropped)
             if watch:
                 watch([each.progress() for each in followed])
-            if not any(each.query.isActive for each in followed):
-                break
-            self._stopping.wait(0.5)
-        for each in followed:
-            each.look()
-            error = each.query.exception()
-            if error is not None and not self._stopping.is_set():
-                raise _explained(each.job, error)
+            if active:
+                self._stopping.wait(0.5)
 
-    def _stop(self, followed: list["_Followed"]) -> None:
+    def _stop(self, followed: list[Followed]) -> None:
         """Let the batch at hand come to its end, then stop: a clean stop leaves no half-written batch to repeat."""
         self._stopping.set()
         for each in followed:
-            ended = self._busy[each.job].acquire(timeout=STOP_SECONDS)
+            ended = self._busy[each.job.name].acquire(timeout=STOP_SECONDS)
             each.query.stop()
             if ended:
-                self._busy[each.job].release()
+                self._busy[each.job.name].release()
 
     def _on_signals(self) -> Callable[[], None]:
         """Make Ctrl-C and kill mean: stop cleanly. pyspark's own handler would cancel the batch at hand."""
@@ -151,51 +168,6 @@ class _Stopped(Exception):
     """Ends a batch that began after the stop was asked for."""
 
 
-class _Followed:
-    """A query, and what has been seen of it."""
-
-    def __init__(self, job: str, query: StreamingQuery) -> None:
-        self.job = job
-        self.query = query
-        self._started = time.monotonic()
-        self._seen: set[tuple[str, int]] = set()
-        self._done = 0
-        self._last: dict[str, Any] = {}
-
-    def look(self) -> None:
-        for report in self.query.recentProgress:
-            progress = json.loads(report.json)
-            place = (progress["runId"], progress["batchId"])
-            if place not in self._seen and "addBatch" in progress["durationMs"]:
-                self._seen.add(place)
-                self._done += _offsets_between(progress, "startOffset", "endOffset")
-                self._last = progress
-
-    def progress(self) -> Progress:
-        seconds = self._last.get("durationMs", {}).get("triggerExecution", 0) / 1000
-        rows = _offsets_between(self._last, "startOffset", "endOffset")
-        return Progress(
-            job=self.job,
-            state="running" if self.query.isActive else "stopped",
-            batch=int(self._last.get("batchId", -1)),
-            done=self._done,
-            waiting=_offsets_between(self._last, "endOffset", "latestOffset"),
-            rows_per_second=rows / seconds if seconds else 0.0,
-            batch_seconds=seconds,
-        )
-
-
-def _offsets_between(progress: dict[str, Any], low: str, high: str) -> int:
-    """Count the offsets between two ends of a progress report, over all topics and partitions."""
-    total = 0
-    for source in progress["sources"] if progress else []:
-        lows, highs = source[low] or {}, source[high] or {}
-        for topic, partitions in highs.items():
-            for partition, offset in partitions.items():
-                total += max(offset - lows.get(topic, {}).get(partition, 0), 0)
-    return total
-
-
 def _explained(job: str, error: StreamingQueryException) -> LakehouseError:
     text = str(error)
     if "OffsetOutOfRange" in text or "data may have been lost" in text.lower() or "DATA_LOSS" in text:
@@ -209,5 +181,19 @@ def _explained(job: str, error: StreamingQueryException) -> LakehouseError:
     )
 
 
+def _dropping(job: str, rows: int) -> LakehouseError:
+    return LakehouseError(
+        f"'{job}' stopped: Spark dropped {rows:,} rows that came after their window had closed. "
+        "Partitions were read further apart than streaming.skew_minutes allows.",
+        f"Raise streaming.skew_minutes, then make the table again: lakehouse stream reset {job}",
+    )
+
+
 def _first_lines(text: str, count: int = 6) -> str:
+    """Give the beginning of an error; of one raised in Python, what it says, which stands at the traceback's end."""
+    raised = re.findall(
+        r"^\w[\w.]*(?:Error|Exception)\b.*$", text.partition("Traceback (most recent call last)")[2], re.M
+    )
+    if raised:
+        return str(raised[-1])
     return "\n".join(line for line in text.splitlines()[:count] if line.strip())

@@ -1,9 +1,11 @@
 """Writing Delta tables so that a batch written twice is there once."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -33,23 +35,20 @@ def create_missing(names: tuple[str, ...], warehouse: Path, generation: int) -> 
             )
 
 
-def append(batch: Batch, name: str, rows: DataFrame, count: int) -> None:
-    """Append a batch's rows to a table, once: an (application, batch) that the table has seen is passed over."""
+def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
+    """Append a batch's rows to a table, once: an (application, batch) that the table has seen is passed over.
+
+    Rows that are here are committed by deltalake: milliseconds, where a Spark write takes a second whatever its size.
+    """
     table = table_named(name)
-    rows = rows.select(*columns(table))
-    if batch.landed:
-        rows = _without_landed(batch, table, rows)
-    if count <= batch.settings.streaming.small_append_rows:
-        _append_small(batch, table, rows)
+    if isinstance(rows, pa.Table):
+        here = rows.select(list(table.stored))
+        path = table.path(batch.settings.warehouse, batch.generation)
+        append_once(path, _new(batch, table, here) if batch.landed else here, batch.application, batch.id)
     else:
-        _append_large(batch, table, rows)
+        there = rows.select(*columns(table))
+        _append_large(batch, table, _without_landed(batch, table, there) if batch.landed else there)
     failpoint(f"after {name}")
-
-
-def _append_small(batch: Batch, table: Table, rows: DataFrame) -> None:
-    """Commit a few rows by deltalake: milliseconds, where a Spark write takes a second whatever its size."""
-    path = table.path(batch.settings.warehouse, batch.generation)
-    append_once(path, rows.toArrow(), batch.application, batch.id)
 
 
 def append_once(path: Path, rows: pa.Table, application: str, version: int) -> None:
@@ -63,8 +62,60 @@ def append_once(path: Path, rows: pa.Table, application: str, version: int) -> N
         rows,
         mode="append",
         schema_mode="merge",
-        commit_properties=deltalake.CommitProperties(app_transactions=[deltalake.Transaction(application, version)]),
+        commit_properties=_once(application, version),
     )
+
+
+def upsert(
+    batch: Batch,
+    name: str,
+    rows: pa.Table,
+    *,
+    changes: Mapping[str, str] | None = None,
+    replaces: str | None = None,
+) -> int:
+    """Put rows in place of those with the same key (t, the table's; s, these), in one commit, once; count them.
+
+    changes: what a row that is there becomes, by column; the new row by default. replaces: when it does; always.
+    """
+    table = table_named(name)
+    target = deltalake.DeltaTable(str(table.path(batch.settings.warehouse, batch.generation)))
+    seen = target.transaction_version(batch.application)
+    if not len(rows) or (seen is not None and seen >= batch.id):
+        return 0
+    matches = [f"t.{key} = s.{key}" for key in table.key]
+    for column in table.partitioned_by:
+        days = ", ".join(f"'{day}'" for day in sorted(set(rows[column].to_pylist())))
+        matches.append(f"t.{column} in ({days})")  # said outright, so that other partitions are not even looked at
+    merge = target.merge(
+        rows,
+        predicate=" and ".join(matches),
+        source_alias="s",
+        target_alias="t",
+        commit_properties=_once(batch.application, batch.id),
+    )
+    changes = changes or {column: f"s.{column}" for column in table.stored}
+    merge.when_matched_update(dict(changes), predicate=replaces).when_not_matched_insert_all().execute()
+    failpoint(f"after {name}")
+    return len(rows)
+
+
+def there(batch: Batch, name: str, which: pc.Expression) -> pa.Table:
+    """Read some rows of a table as it is now, without Spark."""
+    path = table_named(name).path(batch.settings.warehouse, batch.generation)
+    return deltalake.DeltaTable(str(path)).to_pyarrow_dataset().to_table(filter=which, use_threads=False)
+
+
+def best(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
+    """Keep, of the rows of each key, the first in the given order."""
+    ordered = rows.sort_by([*((name, "ascending") for name in key), *order])
+    keys = ordered.select(key).to_pylist()
+    first = [number == 0 or row != keys[number - 1] for number, row in enumerate(keys)]
+    return ordered.filter(pa.array(first, pa.bool_()))
+
+
+def _once(application: str, version: int) -> deltalake.CommitProperties:
+    return deltalake.CommitProperties(app_transactions=[deltalake.Transaction(application, version)])
 
 
 def _append_large(batch: Batch, table: Table, rows: DataFrame) -> None:
@@ -77,6 +128,14 @@ def _append_large(batch: Batch, table: Table, rows: DataFrame) -> None:
         .option("mergeSchema", True)
         .save(str(table.path(batch.settings.warehouse, batch.generation)))
     )
+
+
+def _new(batch: Batch, table: Table, rows: pa.Table) -> pa.Table:
+    """Leave out rows that an unfinished batch before a reset has written."""
+    origin = [name for name in ORIGIN if name in table.columns]
+    landed = there(batch, table.name, pc.field("offset") <= max(batch.landed.values())).select(origin)
+    known = {tuple(row.values()) for row in landed.to_pylist()}
+    return rows.filter(pa.array([tuple(row.values()) not in known for row in rows.select(origin).to_pylist()]))
 
 
 def _without_landed(batch: Batch, table: Table, rows: DataFrame) -> DataFrame:

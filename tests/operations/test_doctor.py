@@ -1,6 +1,7 @@
 """Doctor: it says that all is well only when it is, and otherwise how to mend it."""
 
 import shutil
+import socket
 from collections import namedtuple
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def test_all_is_well(settings: Settings, broker: Broker, console: Console) -> No
     code = examine(console)
     told = console.export_text()
     assert code == 0, told
-    for what in ("configuration", "python", "java", "jars", "memory", "disk", "home", "declarations", "kafka"):
+    for what in ("configuration", "python", "java", "jars", "memory", "disk", "home", "declarations", "ports", "kafka"):
         assert f"✓ {what}" in told
     assert f"127.0.0.1:{broker.status().port}" in told
     assert "✗" not in told
@@ -42,6 +43,18 @@ def test_all_is_well(settings: Settings, broker: Broker, console: Console) -> No
 def test_a_broker_that_does_not_run_is_no_fault(fresh_home: Settings, console: Console, jars_known: None) -> None:
     assert examine(console) == 0
     assert "lakehouse broker start" in console.export_text()
+
+
+def test_a_port_that_another_program_has_is_told(
+    fresh_home: Settings, console: Console, jars_known: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        monkeypatch.setenv("LAKEHOUSE_KAFKA__PORT", str(port))
+        assert examine(console) == 1
+    told = console.export_text()
+    assert "✗ ports" in told
+    assert f"Port {port} is taken by another program" in told
 
 
 def test_a_broken_rule_file_is_told_with_its_place(

@@ -17,7 +17,7 @@ from streaming import ledger
 from streaming.checkpoint import open_checkpoint, reset
 from streaming.job import Batch, Job
 
-JOB = Job("landing", "lander", 1, ("clicks", "users"), ("bronze.events",), lambda batch: None)
+JOB = Job("landing", "lander", 1, ("bronze.events",), lambda batch: None, topics=("clicks", "users"))
 
 
 @pytest.fixture(autouse=True)

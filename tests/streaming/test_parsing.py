@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from streaming.parsing import contracts, judge, parse
+from streaming.parsing import parse
 
 ARRIVAL = datetime(2026, 1, 5, 12, 0, 1, tzinfo=UTC)
 GOOD: dict[str, Any] = {
@@ -42,12 +41,8 @@ RECORD = (
 def judged(spark: SparkSession, values: Sequence[bytes | None], topic: str = "clicks") -> list[list[str]]:
     """Give, for each value, the rules it broke."""
     rows = [(topic, 0, n, b"u1", value, None, ARRIVAL) for n, value in enumerate(values)]
-    promised = contracts()
-    parsed = parse(spark.createDataFrame(rows, RECORD), promised).localCheckpoint()
-    contract = next(c for c in promised if c.topic.name == topic)
-    broken = judge(parsed.filter("not clean"), contract).select("offset", "rules")
-    clean = parsed.filter("clean").select("offset", F.array().cast("array<string>").alias("rules"))
-    return [row.rules for row in broken.unionByName(clean).orderBy("offset").collect()]
+    parsed = parse(spark.createDataFrame(rows, RECORD))
+    return [row.rules for row in parsed.orderBy("offset").select("rules").collect()]
 
 
 def spelled(event: dict[str, Any], **fields: Any) -> bytes:
@@ -124,7 +119,7 @@ def test_nested_fields_are_judged_too(spark: SparkSession) -> None:
 def test_late_begins_one_millisecond_past_the_allowance(spark: SparkSession, late_by: int, is_late: bool) -> None:
     moment = ARRIVAL - timedelta(milliseconds=late_by)
     value = spelled(GOOD, event_time=moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z")
-    row = parse(spark.createDataFrame([("clicks", 0, 0, b"u1", value, None, ARRIVAL)], RECORD), contracts()).first()
+    row = parse(spark.createDataFrame([("clicks", 0, 0, b"u1", value, None, ARRIVAL)], RECORD)).first()
     assert row is not None
     assert (row.late_by_ms == late_by) if is_late else (row.late_by_ms is None)
 

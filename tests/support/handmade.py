@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import deltalake
 from pyspark.sql import Row, SparkSession
 
+from config.declarations import table_named
 from config.settings import Settings
 from streaming.job import Batch
-from streaming.landing import job, land
-from streaming.tables import create_missing, read
+from streaming.landing import job, judged, land
+from streaming.tables import create_missing
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RECORD = (
@@ -85,14 +87,20 @@ class Lake:
     ) -> None:
         """Land records as the next micro-batch, or as a given one again."""
         number = self.batches if batch is None else batch
-        rows = self.spark.createDataFrame(records, RECORD)
-        land(Batch(rows, "landing", number, epoch, 1, self.settings, landed or {}))
+        rows = judged(self.spark.createDataFrame(records, RECORD))
+        land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), landed=landed or {}))
         self.batches = number + 1
 
     def rows(self, table: str) -> list[Row]:
-        """Read a table in the order of the log."""
-        return read(self.spark, table, self.settings.warehouse).orderBy("partition", "offset").collect()
+        """Read a table in the order of the log; without Spark, which takes a second for each."""
+        path = str(table_named(table).path(self.settings.warehouse))
+        rows = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(use_threads=False)
+        return [_row(row) for row in rows.sort_by([("partition", "ascending"), ("offset", "ascending")]).to_pylist()]
 
     def contents(self) -> dict[str, set[str]]:
         """Give all that landing wrote, table by table, in a form that can be compared."""
         return {name: {repr(row) for row in self.rows(name)} for name in job().writes}
+
+
+def _row(values: dict[str, Any]) -> Row:
+    return Row(**{name: Row(**value) if isinstance(value, dict) else value for name, value in values.items()})

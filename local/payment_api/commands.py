@@ -1,0 +1,43 @@
+"""Commands of the payment API's stand-in: payment-api."""
+
+import signal
+from threading import Event, Thread
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from config.settings import load_settings
+from local.payment_api.behaviour import Behaviour, Mode
+from local.payment_api.server import PaymentApi
+from streaming.lock import writing
+
+app = typer.Typer()
+console = Console(highlight=False, soft_wrap=True)
+
+
+@app.command("payment-api")
+def payment_api(
+    behave: Annotated[Mode, typer.Option(help="How to behave until told otherwise.")] = Mode.NORMAL,
+) -> None:
+    """Serve a stand-in of the payment API on loopback until Ctrl-C; it remembers idempotency keys durably.
+
+    While it runs, POST /behaviour tells it to fail, hang, lose its answers, answer slowly or decline, as
+    {"mode": "fail"}, with "calls": 10 for the next ten calls only; GET /effects tells what it did.
+
+    Example: lakehouse payment-api
+
+    Example: lakehouse payment-api --behave fail
+    """
+    settings = load_settings()
+    stop = Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    with writing(settings, ["payment-api"]):
+        api = PaymentApi(settings, Behaviour(mode=behave))
+        Thread(target=api.serve_forever, kwargs={"poll_interval": 0.1}).start()
+        console.print(f"The payment API listens at {api.address}. Stop it with Ctrl-C.")
+        stop.wait()
+        calls, effects = api.store.totals()
+        api.stop()
+    console.print(f"Since its beginning: {calls:,} calls, {effects:,} payments that took effect. They are remembered.")

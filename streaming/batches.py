@@ -1,0 +1,67 @@
+"""Micro-batches of jobs that follow tables: what each wrote, and up to when what it wrote is final."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+
+from config.declarations import table_named
+from config.settings import Settings
+from streaming.failpoints import failpoint
+from streaming.job import Batch
+from streaming.tables import append_once
+
+_SCHEMA = pa.schema(
+    [
+        ("job", pa.string()),
+        ("generation", pa.int32()),
+        ("epoch", pa.int32()),
+        ("batch", pa.int64()),
+        ("written", pa.int64()),
+        ("closed_until", pa.timestamp("us", "UTC")),
+        ("recorded_at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def saving(save: Callable[[Batch, pa.Table], int]) -> Callable[[Batch], None]:
+    """Make of a way to save rows what a job does with a batch: compute it once, save it, record that it is whole."""
+
+    def process(batch: Batch) -> None:
+        # In one action: each would make Spark go through its state again.
+        written = save(batch, batch.rows.toArrow())
+        record(batch, written)
+
+    return process
+
+
+def record(batch: Batch, written: int) -> None:
+    """Record a batch, once."""
+    row = {
+        "job": batch.job,
+        "generation": batch.generation,
+        "epoch": batch.epoch,
+        "batch": batch.id,
+        "written": written,
+        "closed_until": batch.closed_until,
+        "recorded_at": datetime.now(UTC),
+    }
+    append_once(_folder(batch.settings, batch.job), pa.Table.from_pylist([row], _SCHEMA), batch.application, batch.id)
+    failpoint("after ops.batches")
+
+
+def closed_until(settings: Settings, job: str, generation: int = 1) -> datetime | None:
+    """Say up to which event time the rows of a job are final: as far as its last recorded batch knows."""
+    path = str(_folder(settings, job))
+    if not deltalake.DeltaTable.is_deltatable(path):
+        return None
+    rows = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(use_threads=False).to_pylist()
+    ours = [row for row in rows if row["generation"] == generation]
+    last = max((row["epoch"] for row in ours), default=0)
+    return max((row["closed_until"] for row in ours if row["epoch"] == last and row["closed_until"]), default=None)
+
+
+def _folder(settings: Settings, job: str) -> Path:
+    return table_named("ops.batches").path(settings.warehouse) / job

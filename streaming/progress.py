@@ -1,0 +1,126 @@
+"""Progress: what a running job last did, as Spark reports it, kept beside the checkpoint for those who ask later."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import deltalake
+from pyspark.sql.streaming.query import StreamingQuery
+
+from config.settings import Settings
+from streaming.job import Job
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a job last did: rows are records of the log, or rows of the tables it follows."""
+
+    job: str
+    state: str
+    batch: int
+    done: int
+    waiting: int
+    """Records of the log that it has not read, or commits of the tables it follows."""
+
+    rows_per_second: float
+    batch_seconds: float
+    kept_rows: int = 0
+    """Rows in Spark's state: what it must remember until the watermark has passed it."""
+
+    kept_bytes: int = 0
+    watermark: str | None = None
+
+
+Watch = Callable[[list[Progress]], None]
+
+
+def last_progress(job: str, settings: Settings, generation: int) -> Progress | None:
+    """Read what a job last did, whoever ran it."""
+    file = _file(job, settings, generation)
+    return Progress(**json.loads(file.read_text())) if file.exists() else None
+
+
+class Followed:
+    """A query, and what has been seen of it."""
+
+    def __init__(self, job: Job, query: StreamingQuery, settings: Settings, generation: int = 1) -> None:
+        """Follow a job's query from now on."""
+        self.job, self.query, self.dropped = job, query, 0
+        self._settings, self._generation = settings, generation
+        self._seen: set[tuple[str, int]] = set()
+        self._done = 0
+        self._last: dict[str, Any] = {}
+
+    def look(self) -> None:
+        """Take in what the query has reported since the last look."""
+        before = len(self._seen)
+        for report in self.query.recentProgress:
+            progress = json.loads(report.json)
+            place = (progress["runId"], progress["batchId"])
+            if place not in self._seen and "addBatch" in progress["durationMs"]:
+                self._seen.add(place)
+                self._done += self._rows(progress)
+                self._last = progress
+                self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
+        if len(self._seen) > before:
+            file = _file(self.job.name, self._settings, self._generation)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.with_suffix(".new").write_text(json.dumps(asdict(self.progress())))
+            file.with_suffix(".new").replace(file)
+
+    def progress(self) -> Progress:
+        """Tell what the query last did."""
+        seconds = self._last.get("durationMs", {}).get("triggerExecution", 0) / 1000
+        states = self._last.get("stateOperators", [])
+        return Progress(
+            job=self.job.name,
+            state="running" if self.query.isActive else "stopped",
+            batch=int(self._last.get("batchId", -1)),
+            done=self._done,
+            waiting=self._waiting(),
+            rows_per_second=self._rows(self._last) / seconds if seconds else 0.0,
+            batch_seconds=seconds,
+            kept_rows=sum(state["numRowsTotal"] for state in states),
+            kept_bytes=sum(state["memoryUsedBytes"] for state in states),
+            watermark=self._last.get("eventTime", {}).get("watermark"),
+        )
+
+    def _rows(self, progress: dict[str, Any]) -> int:
+        # Landing reads its rows more than once, and Spark counts each time: the log's own count is its offsets.
+        if self.job.topics:
+            return _offsets_between(progress, "startOffset", "endOffset")
+        return int(progress.get("numInputRows", 0))
+
+    def _waiting(self) -> int:
+        if self.job.topics:
+            return _offsets_between(self._last, "endOffset", "latestOffset")
+        return _commits_behind(self._last)
+
+
+def _commits_behind(progress: dict[str, Any]) -> int:
+    """Count the commits, in the tables a query follows, that it has not read."""
+    behind = 0
+    for source in progress.get("sources", []):
+        path = Path(source["description"].partition("[")[2].rstrip("]").removeprefix("file:"))
+        end = source["endOffset"] or {}
+        # An index of -1 stands before the first file of a version: that version is still to be read.
+        read = end.get("reservoirVersion", 0) - (1 if end.get("index", 0) < 0 else 0)
+        behind += max(deltalake.DeltaTable(str(path)).version() - read, 0)
+    return behind
+
+
+def _file(job: str, settings: Settings, generation: int) -> Path:
+    return settings.home / "checkpoints" / f"g{generation}" / job / "progress.json"
+
+
+def _offsets_between(progress: dict[str, Any], low: str, high: str) -> int:
+    """Count the offsets between two ends of a progress report, over all topics and partitions."""
+    total = 0
+    for source in progress["sources"] if progress else []:
+        lows, highs = source[low] or {}, source[high] or {}
+        for topic, partitions in highs.items():
+            for partition, offset in partitions.items():
+                total += max(offset - lows.get(topic, {}).get(partition, 0), 0)
+    return total

@@ -1,0 +1,1 @@
+"""Aggregators: events -> windows of event time, one file per table."""

@@ -1,0 +1,43 @@
+"""Aggregator: silver.payments -> gold.revenue_per_hour, money received per merchant in tumbling hours.
+
+State: a row for each hour and merchant, until the watermark has passed the hour's end.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from streaming.batches import saving
+from streaming.job import Job
+from streaming.tables import columns, upsert
+
+PAYMENTS = "silver.payments"
+TABLE = "gold.revenue_per_hour"
+
+
+def revenue_per_hour(payments: DataFrame) -> DataFrame:
+    """Add up the payments received by hour and merchant."""
+    added = (
+        payments.filter("type = 'payment_received'")
+        .groupBy(F.window("event_time", "1 hour").alias("hour"), "merchant_id")
+        .agg(F.count("*").alias("payments"), F.sum("amount_cents").alias("revenue_cents"))
+        .withColumn("window_start", F.col("hour.start"))
+        .withColumn("window_end", F.col("hour.end"))
+        .withColumn("late_payments", F.lit(0))
+        .withColumn("late_revenue_cents", F.lit(0))
+    )
+    return added.select(*columns(table_named(TABLE)))
+
+
+def job() -> Job:
+    """Define the job."""
+    return Job(
+        name="revenue_per_hour",
+        role="aggregator",
+        version=1,
+        reads=(PAYMENTS,),
+        writes=(TABLE,),
+        transform=lambda tables: revenue_per_hour(tables[PAYMENTS]),
+        mode="update",
+        process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+    )

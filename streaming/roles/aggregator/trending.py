@@ -1,0 +1,78 @@
+"""Aggregator: silver.clicks_enriched -> gold.trending, the most viewed products of five minutes, sliding by one.
+
+State: a row for each window and product, until the watermark has passed the window's end. The ranks are worked out
+from the counts that changed and the ranks that are there: counts only grow, so a product that did not change cannot
+rise.
+"""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from streaming.batches import saving
+from streaming.job import Batch, Job
+from streaming.tables import there, upsert
+
+CLICKS = "silver.clicks_enriched"
+TABLE = "gold.trending"
+RANKS = 10
+
+
+def views_in_five_minutes(clicks: DataFrame) -> DataFrame:
+    """Count page views by product in windows of five minutes that begin every minute."""
+    return (
+        clicks.filter("type = 'page_view'")
+        .groupBy(F.window("event_time", "5 minutes", "1 minute").alias("span"), "product_id")
+        .agg(F.count("*").alias("views"))
+        .select(
+            F.col("span.start").alias("window_start"),
+            F.col("span.end").alias("window_end"),
+            "product_id",
+            "views",
+            F.to_date("span.start").alias("day"),
+        )
+    )
+
+
+def ranked(counts: pa.Table) -> pa.Table:
+    """Rank the products of each window by their views, of equals the lesser product_id first, and keep the first."""
+    keys = ["window_start", "window_end", "product_id", "day"]
+    latest = counts.group_by(keys, use_threads=False).aggregate([("views", "max")])
+    latest = latest.rename_columns([*keys, "views"])
+    order = [("window_start", "ascending"), ("views", "descending"), ("product_id", "ascending")]
+    latest = latest.sort_by(order)
+    ranks: list[int] = []
+    window = None
+    for start in latest["window_start"].to_pylist():
+        rank = ranks[-1] + 1 if start == window else 1
+        window = start
+        ranks.append(rank)
+    found = latest.append_column("rank", pa.array(ranks, pa.int32()))
+    return found.filter(pc.field("rank") <= RANKS).select(list(table_named(TABLE).stored))
+
+
+def save(batch: Batch, counts: pa.Table) -> int:
+    """Rank the windows whose counts changed anew."""
+    if not len(counts):
+        return 0
+    windows = pc.unique(counts["window_start"])
+    before = there(batch, TABLE, pc.field("day").isin(pc.unique(counts["day"])))
+    before = before.filter(pc.is_in(before["window_start"], value_set=windows))
+    both = pa.concat_tables([counts, before.select(counts.column_names).cast(counts.schema)])
+    return upsert(batch, TABLE, ranked(both))
+
+
+def job() -> Job:
+    """Define the job."""
+    return Job(
+        name="trending",
+        role="aggregator",
+        version=1,
+        reads=(CLICKS,),
+        writes=(TABLE,),
+        transform=lambda tables: views_in_five_minutes(tables[CLICKS]),
+        mode="update",
+        process=saving(save),
+    )

@@ -1,0 +1,1 @@
+"""Joiners: two kinds of events that belong together within a time, one file per table."""

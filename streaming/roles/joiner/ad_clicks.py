@@ -1,0 +1,50 @@
+"""Joiner: silver.clicks, impressions x clicks within 5 minutes -> gold.ad_clicks.
+
+State: impressions and clicks, each until the other can no longer come.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from streaming.batches import saving
+from streaming.job import Job
+from streaming.tables import columns, upsert
+
+CLICKS = "silver.clicks"
+TABLE = "gold.ad_clicks"
+WITHIN = "interval 5 minutes"
+
+
+def ad_clicks(clicks: DataFrame) -> DataFrame:
+    """Join each click on an advertisement with its impression, shown at most five minutes before."""
+    shown = clicks.filter("type = 'impression'").select(
+        F.col("impression_id").alias("shown_id"),
+        F.col("event_id").alias("impression_event_id"),
+        F.col("event_time").alias("impression_time"),
+    )
+    clicked = clicks.filter("type = 'click'").select(
+        "impression_id",
+        "user_id",
+        "product_id",
+        F.col("event_id").alias("click_event_id"),
+        F.col("event_time").alias("click_time"),
+    )
+    belongs = F.expr(
+        f"impression_id = shown_id and click_time >= impression_time and click_time <= impression_time + {WITHIN}"
+    )
+    joined = shown.join(clicked, belongs).withColumn("day", F.to_date("click_time"))
+    return joined.select(*columns(table_named(TABLE)))
+
+
+def job() -> Job:
+    """Define the job."""
+    return Job(
+        name="ad_clicks",
+        role="joiner",
+        version=1,
+        reads=(CLICKS,),
+        writes=(TABLE,),
+        transform=lambda tables: ad_clicks(tables[CLICKS]),
+        process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+    )

@@ -1,0 +1,57 @@
+"""Joiner: silver.clicks (add_to_cart) x silver.orders (order_placed) within 24 hours -> gold.conversions.
+
+State: carts and orders of a day, each until the other can no longer come. An order is credited to the last cart
+event before it; of the candidates, which may come in any order and in several batches, the latest wins.
+"""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from streaming.batches import saving
+from streaming.job import Batch, Job
+from streaming.tables import best, columns, upsert
+
+CLICKS, ORDERS = "silver.clicks", "silver.orders"
+TABLE = "gold.conversions"
+WITHIN = "interval 24 hours"
+LATER = "s.cart_time > t.cart_time or (s.cart_time = t.cart_time and s.cart_event_id > t.cart_event_id)"
+
+
+def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
+    """Join each order with every time its user put its product into the cart in the 24 hours before."""
+    carts = clicks.filter("type = 'add_to_cart'").select(
+        F.col("user_id").alias("cart_user_id"),
+        F.col("product_id").alias("cart_product_id"),
+        F.col("event_id").alias("cart_event_id"),
+        F.col("event_time").alias("cart_time"),
+    )
+    placed = orders.filter("type = 'order_placed'").select(
+        "order_id", "user_id", "product_id", "amount_cents", F.col("event_time").alias("order_time")
+    )
+    belongs = F.expr(
+        "cart_user_id = user_id and cart_product_id = product_id"
+        f" and cart_time <= order_time and cart_time >= order_time - {WITHIN}"
+    )
+    joined = carts.join(placed, belongs).withColumn("day", F.to_date("order_time"))
+    return joined.select(*columns(table_named(TABLE)))
+
+
+def save(batch: Batch, found: pa.Table) -> int:
+    """Credit each order to the latest of its carts."""
+    latest = best(found, ["order_id"], [("cart_time", "descending"), ("cart_event_id", "descending")])
+    return upsert(batch, TABLE, latest, replaces=LATER)
+
+
+def job() -> Job:
+    """Define the job."""
+    return Job(
+        name="conversions",
+        role="joiner",
+        version=1,
+        reads=(CLICKS, ORDERS),
+        writes=(TABLE,),
+        transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS]),
+        process=saving(save),
+    )

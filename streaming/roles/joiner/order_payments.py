@@ -1,0 +1,63 @@
+"""Joiner: silver.orders (order_placed) x silver.payments (payment_received) within an hour -> gold.order_payments.
+
+State: orders and payments of an hour, each until the other can no longer come. A paid order is in the table at once;
+one without a payment appears as unpaid when the watermark has passed its hour.
+"""
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from streaming.batches import saving
+from streaming.job import Batch, Job
+from streaming.tables import best, columns, upsert
+
+ORDERS, PAYMENTS = "silver.orders", "silver.payments"
+TABLE = "gold.order_payments"
+WITHIN = "interval 1 hour"
+EARLIER = (
+    "s.paid and (not t.paid or s.payment_time < t.payment_time"
+    " or (s.payment_time = t.payment_time and s.payment_event_id < t.payment_event_id))"
+)
+
+
+def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
+    """Join each order with every payment received for it within the hour after, or with none."""
+    placed = orders.filter("type = 'order_placed'").select(
+        "order_id", "user_id", "merchant_id", "amount_cents", F.col("event_time").alias("order_time")
+    )
+    received = payments.filter("type = 'payment_received'").select(
+        F.col("order_id").alias("paid_order_id"),
+        F.col("event_id").alias("payment_event_id"),
+        F.col("event_time").alias("payment_time"),
+        F.col("amount_cents").alias("paid_cents"),
+    )
+    belongs = F.expr(
+        f"order_id = paid_order_id and payment_time >= order_time and payment_time <= order_time + {WITHIN}"
+    )
+    joined = (
+        placed.join(received, belongs, "left")
+        .withColumn("paid", F.col("payment_event_id").isNotNull())
+        .withColumn("day", F.to_date("order_time"))
+    )
+    return joined.select(*columns(table_named(TABLE)))
+
+
+def save(batch: Batch, found: pa.Table) -> int:
+    """Give each order the first of its payments."""
+    first = best(found, ["order_id"], [("payment_time", "ascending"), ("payment_event_id", "ascending")])
+    return upsert(batch, TABLE, first, replaces=EARLIER)
+
+
+def job() -> Job:
+    """Define the job."""
+    return Job(
+        name="order_payments",
+        role="joiner",
+        version=1,
+        reads=(ORDERS, PAYMENTS),
+        writes=(TABLE,),
+        transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS]),
+        process=saving(save),
+    )

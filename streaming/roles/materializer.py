@@ -1,0 +1,60 @@
+"""Materializer: silver.orders (order_status_changed) -> gold.order_status, where each order stands.
+
+State: none of Spark's; the table is the state, merged batch by batch, each batch once. The latest change by event
+time wins whenever it arrives, so an order never goes backwards.
+"""
+
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from streaming.batches import saving
+from streaming.job import Batch, Job
+from streaming.tables import columns, upsert
+
+ORDERS = "silver.orders"
+TABLE = "gold.order_status"
+NEWER = "s.status_time > t.status_time or (s.status_time = t.status_time and s.status_event_id > t.status_event_id)"
+
+
+def order_status(orders: DataFrame) -> DataFrame:
+    """Find the latest status of each order by event time, and count its changes."""
+    latest = F.max(F.struct("event_time", "event_id", "status")).alias("latest")
+    found = (
+        orders.filter("type = 'order_status_changed'")
+        .groupBy("order_id")
+        .agg(latest, F.count("*").alias("changes"))
+        .withColumn("status", F.col("latest.status"))
+        .withColumn("status_time", F.col("latest.event_time"))
+        .withColumn("status_event_id", F.col("latest.event_id"))
+    )
+    return found.select(*columns(table_named(TABLE)))
+
+
+def save(batch: Batch, rows: pa.Table) -> int:
+    """Add a batch's changes to what the table knows of each order."""
+    changes = {
+        column: f"case when {NEWER} then s.{column} else t.{column} end"
+        for column in ("status", "status_time", "status_event_id")
+    }
+    return upsert(batch, TABLE, rows, changes=changes | {"changes": "t.changes + s.changes"})
+
+
+def materialize(batch: Batch) -> None:
+    """Bring the table up to one micro-batch."""
+    saving(save)(replace(batch, rows=order_status(batch.rows)))
+
+
+def job() -> Job:
+    """Define the job."""
+    return Job(
+        name="order_status",
+        role="materializer",
+        version=1,
+        reads=(ORDERS,),
+        writes=(TABLE,),
+        process=materialize,
+    )

@@ -1,0 +1,1 @@
+"""Filter/router: clicks_raw -> clicks, dead_letter."""

@@ -1,0 +1,148 @@
+"""Verdicts: where each record of a micro-batch goes, told from the records together and from what landed before.
+
+An event is known by its topic, its id and the hour of its event time (the horizon, configurable). That is an
+equivalence, so the answer is the same however the log was cut into batches; and it bounds the search: only the
+stretches that a batch touches are looked up in silver, never the history (docs/decisions/0005).
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import deltalake
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from config.declarations import table_named, tables
+from streaming.job import Batch
+
+NEEDED = (
+    *("topic", "partition", "offset", "event_id", "event_time", "arrival_time"),
+    *("late_by_ms", "rules", "content_hash", "mark", "size"),
+)
+SILVER, QUARANTINED, LATE, DUPLICATES = "silver", "quarantined", "late", "duplicates"
+REUSED_ID = "event_id_reused"
+MOST_RANGES = 50
+LATE_TABLE = "silver.late"
+DUPLICATE_OF = pa.struct([("partition", pa.int32()), ("offset", pa.int64())])
+Identity = tuple[str, str, int]
+
+
+class Copy(NamedTuple):
+    """A copy of an event; of several, the first is what landed before, then what comes first in the log."""
+
+    new: bool
+    partition: int
+    offset: int
+    content_hash: int
+
+    @property
+    def origin(self) -> tuple[int, int]:
+        """Tell it from every other record of its topic."""
+        return self.partition, self.offset
+
+
+def sort_out(rows: pa.Table, batch: Batch) -> pa.Table:
+    """Give each record its verdict: quarantined, late, duplicate or silver, the first of these that fits."""
+    horizon = batch.settings.streaming.dedup_horizon_minutes * 60
+    broken = pc.greater(pc.list_value_length(rows["rules"]), 0)
+    late = pc.is_valid(rows["late_by_ms"])
+    verdict = pc.if_else(broken, QUARANTINED, pc.if_else(late, LATE, SILVER)).to_pylist()
+    rules = rows["rules"].to_pylist()
+    duplicate_of: list[dict[str, int] | None] = [None] * len(rows)
+    for number, first, reused in _copies(rows, pc.invert(broken), horizon, batch):
+        duplicate_of[number] = {"partition": first.partition, "offset": first.offset}
+        if reused:
+            verdict[number], rules[number] = QUARANTINED, [REUSED_ID]
+        elif verdict[number] == SILVER:
+            verdict[number] = DUPLICATES
+    return (
+        rows.drop_columns(["rules"])
+        .append_column("verdict", pa.array(verdict, pa.string()))
+        .append_column("rules", pa.array(rules, pa.list_(pa.string())))
+        .append_column("duplicate_of", pa.array(duplicate_of, DUPLICATE_OF))
+    )
+
+
+def _copies(rows: pa.Table, valid: pa.ChunkedArray, horizon: int, batch: Batch) -> Iterable[tuple[int, Copy, bool]]:
+    """Find the valid records that are not the first copy of their event, and whether they reuse its id."""
+    rows = rows.append_column("number", pa.array(np.arange(len(rows)))).filter(valid)
+    before = _landed(rows, horizon, batch)
+    # Nearly every event is alone: only those whose mark is there twice, or whose id landed before, are looked at.
+    marks, counts = np.unique(rows["mark"].to_numpy(), return_counts=True)
+    repeated = pc.is_in(rows["mark"], value_set=pa.array(marks[counts > 1]))
+    known = pc.is_in(rows["event_id"], value_set=before["event_id"].combine_chunks())
+    suspects = rows.filter(pc.or_(repeated, known))
+    firsts: dict[Identity, Copy] = {}
+    here = list(_identified(suspects, horizon, new=True))
+    for identity, copy, _ in [*_identified(before, horizon, new=False), *here]:
+        firsts[identity] = min(copy, firsts.get(identity, copy))
+    for identity, copy, number in here:
+        first = firsts[identity]
+        if copy.origin != first.origin:
+            yield number, first, copy.content_hash != first.content_hash
+
+
+def _identified(rows: pa.Table, horizon: int, *, new: bool) -> Iterable[tuple[Identity, Copy, int]]:
+    stretches = _stretches(rows["event_time"], horizon)
+    for row, stretch in zip(rows.drop_columns(["event_time"]).to_pylist(), stretches, strict=True):
+        copy = Copy(new, row["partition"], row["offset"], row["content_hash"])
+        yield (row["topic"], row["event_id"], int(stretch)), copy, row.get("number", -1)
+
+
+def _stretches(times: pa.ChunkedArray, horizon: int) -> Any:
+    """Give the number of the horizon-long stretch that each event time lies in."""
+    return np.floor_divide(times.cast(pa.int64()).to_numpy(), horizon * 1_000_000)
+
+
+def _landed(rows: pa.Table, horizon: int, batch: Batch) -> pa.Table:
+    """Read what landed before, in silver or as late, with an id of these and in the stretches of time they touch."""
+    found = [_NOTHING]
+    for table in tables().values():
+        of_topic = rows.filter(pc.equal(rows["topic"], table.topic or ""))
+        if not len(of_topic):
+            continue
+        ids = of_topic["event_id"].combine_chunks()
+        which = _within(_stretches(of_topic["event_time"], horizon), horizon) & pc.field("event_id").isin(ids)
+        late = which & (pc.field("topic") == table.topic) & pc.field("duplicate_of").is_null()
+        for name, where in ((table.name, which), (LATE_TABLE, late)):
+            path = str(table_named(name).path(batch.settings.warehouse, batch.generation))
+            landed = deltalake.DeltaTable(path).to_pyarrow_dataset()
+            columns = [column for column in _NOTHING.column_names if column != "topic"]
+            # One thread: with more, the process now and then aborts at its end.
+            copies = landed.to_table(columns=columns, filter=where, use_threads=False)
+            topic = pa.array([table.topic] * len(copies), pa.string())
+            found.append(copies.append_column("topic", topic).select(_NOTHING.column_names).cast(_NOTHING.schema))
+    return pa.concat_tables(found)
+
+
+_NOTHING = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("event_id", pa.string()),
+        ("event_time", pa.timestamp("us", "UTC")),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("content_hash", pa.int64()),
+    ]
+).empty_table()
+
+
+def _within(stretches: Any, horizon: int) -> pc.Expression:
+    """Write stretches of event time as a condition by which files can be skipped."""
+    time, found = pc.field("event_time"), pc.scalar(False)
+    for low, high in _ranges(np.unique(stretches).tolist()):
+        since, until = (pa.scalar(end * horizon * 1_000_000, pa.timestamp("us", "UTC")) for end in (low, high))
+        found = found | ((time >= since) & (time < until))
+    return found
+
+
+def _ranges(stretches: Iterable[int]) -> list[tuple[int, int]]:
+    """Join neighbouring stretches; of very many, take all between the first and the last, and match exactly later."""
+    ranges: list[tuple[int, int]] = []
+    for stretch in stretches:
+        if ranges and ranges[-1][1] == stretch:
+            ranges[-1] = (ranges[-1][0], stretch + 1)
+        else:
+            ranges.append((stretch, stretch + 1))
+    return ranges if len(ranges) <= MOST_RANGES else [(ranges[0][0], ranges[-1][1])]

@@ -1,0 +1,65 @@
+"""Gold: every table equals an oracle that shares nothing with the project, however the events come."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+from gold import catch_up, differences, records_of
+from handmade import Lake
+
+from config.errors import LakehouseError
+from local.simulator.plan import Plan
+from streaming import batches, tables
+
+
+def plan(seed: int, events: int = 3_000) -> Plan:
+    return Plan(seed=seed, events=events, late=0.03, duplicates=0.03, malformed=0.01)
+
+
+def test_all_at_once_every_table_equals_the_oracle(lake: Lake) -> None:
+    records = records_of(plan(5))
+    lake.land(records)
+    catch_up(lake)
+    assert differences(lake, records) == {}
+
+
+def test_in_pieces_and_broken_off_after_every_commit_they_equal_it_too(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = records_of(plan(6))
+    third = len(records) // 3
+    lake.land(records[:third])
+    catch_up(lake)
+    broken_off: set[str] = set()
+
+    def die_once(place: str) -> None:
+        if place not in broken_off and not place.startswith("after ops.batches"):
+            broken_off.add(place)
+            raise OSError(place)
+
+    lake.land(records[third : 2 * third])
+    with monkeypatch.context() as patch:
+        for module in (tables, batches):
+            patch.setattr(module, "failpoint", die_once)
+        for _ in range(12):
+            try:
+                catch_up(lake)
+                break
+            except LakehouseError as error:
+                assert "OSError: after" in error.problem
+    assert len(broken_off) == 9
+    lake.land(records[2 * third :])
+    catch_up(lake)
+    assert differences(lake, records) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_for_any_seed_and_any_batching_they_equal_it(lake: Lake, seed: int) -> None:
+    records = records_of(plan(seed, 10_000))
+    users = sum(record[0] == "users" for record in records)
+    cuts = sorted(Random(seed).sample(range(users, len(records)), 3))
+    for low, high in pairwise([0, *cuts, len(records)]):
+        lake.land(records[low:high])
+        catch_up(lake)
+    assert differences(lake, records) == {}

@@ -1,0 +1,152 @@
+"""The router on a real log: `clicks` and `dead_letter` hold exactly what the raw clicks make them."""
+
+import base64
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from edge import Written, clicks_of, clicks_since, committed_since, raw, records_of, send
+from jsonschema import Draft202012Validator
+from kafka import KafkaProducer
+
+from config.declarations import topics
+from config.errors import LakehouseError
+from config.kafka import end_offsets, python_options
+from config.settings import RouterSettings, Settings
+from local.simulator.plan import Plan
+from local.simulator.records import Record
+from streaming.consumer import Progress
+from streaming.roles.router.router import Counts, run
+
+PLAN = Plan(seed=11, events=12_000, edge=True, malformed=0.02, late=0.02, duplicates=0.02, bots=0.1)
+
+
+UNREADABLE = {"not_json", "truncated", "empty"}
+
+
+@pytest.fixture(scope="module")
+def log(settings: Settings, broker: object) -> Settings:
+    """A log whose raw clicks are routed up to now."""
+    run(settings, until_caught_up=True)
+    return settings
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A shop's raw clicks, and what the log holds of them after a run of the router."""
+
+    records: list[Record]
+    progress: Progress
+    counts: Counts
+    clicks: dict[int, list[Written]]
+    letters: dict[str, tuple[dict[str, Any], Any]]
+    """Dead letters with the records they came of, by the id that the simulator gave these."""
+
+
+@pytest.fixture(scope="module")
+def routed(log: Settings) -> Routed:
+    before = end_offsets(log, ["clicks_raw", "clicks", "dead_letter"])
+    records = records_of(PLAN, "clicks_raw")
+    send(log, records)
+    progress, counts = run(log, until_caught_up=True)
+    origins = {(r.partition, r.offset): r for rs in committed_since(log, before, "clicks_raw").values() for r in rs}
+    letters = {}
+    for written in committed_since(log, before, "dead_letter")[0]:
+        letter = json.loads(written.value)
+        origin = origins[letter["origin"]["partition"], letter["origin"]["offset"]]
+        assert written.timestamp == origin.timestamp
+        letters[dict(origin.headers)["simulator_id"].decode()] = letter, origin
+    return Routed(records, progress, counts, clicks_since(log, before), letters)
+
+
+def test_every_record_is_where_the_decision_on_it_says_in_order_with_key_and_time(log: Settings, routed: Routed):
+    assert (routed.progress.records, routed.progress.lag, routed.progress.again) == (len(routed.records), 0, 0)
+    assert routed.clicks == clicks_of(log, routed.records)
+
+
+def test_every_click_of_a_visitor_is_there_as_often_as_it_came_and_in_clean_form(routed: Routed):
+    clean = records_of(replace(PLAN, edge=False), "clicks")
+    visitors = Counter(r.value for r in clean if r.label != "malformed")
+    fast = {r.id for r in routed.records if r.kind == "rate"}
+    found = Counter(click.value for clicks in routed.clicks.values() for click in clicks if not click.headers)
+    first_pages = found - visitors
+    assert not visitors - found
+    assert {json.loads(value)["event_id"] for value in first_pages} <= fast
+    assert routed.counts.left["bot: rate"] + first_pages.total() == len(fast)
+
+
+def test_every_bot_that_says_so_is_counted_and_gone(routed: Routed):
+    assert routed.counts.left["bot: agent"] == sum(r.kind == "agent" for r in routed.records)
+
+
+def test_every_broken_record_is_a_dead_letter_with_its_reason_or_kept_for_landing(routed: Routed):
+    kept = {dict(c.headers)["simulator_id"].decode() for clicks in routed.clicks.values() for c in clicks if c.headers}
+    for record in (r for r in routed.records if r.label == "malformed"):
+        if record.kind in UNREADABLE or record.kind == "missing_field":
+            letter, origin = routed.letters[record.id]
+            assert letter["reason"].startswith("unreadable: " if record.kind in UNREADABLE else "missing: ")
+            assert origin.value == record.value
+        else:
+            assert record.id in kept
+    assert len(routed.letters) == routed.counts.dead
+
+
+def test_dead_letters_are_as_declared_and_what_was_readable_has_lost_its_personal_data(routed: Routed):
+    for letter, origin in routed.letters.values():
+        Draft202012Validator(topics()["dead_letter"].events).validate(letter)
+        value = base64.b64decode(letter["value"])
+        if letter["reason"].startswith("missing"):
+            assert set(json.loads(value)) <= set(topics()["clicks"].events["properties"])
+        else:
+            assert value == origin.value
+
+
+def test_nothing_is_left_uncounted(routed: Routed):
+    assert routed.counts.kept + routed.counts.left.total() == routed.progress.records
+
+
+def test_hostile_records_do_not_stop_it(log: Settings):
+    before = end_offsets(log, ["clicks", "dead_letter"])
+    grows = json.dumps(raw(product_id=[1e15] * 150_000), separators=(",", ":")).replace("1000000000000000.0", "1e15")
+    producer = KafkaProducer(**python_options(log), max_request_size=2_000_000)
+    for value, key, time in [
+        (b"[" * 1_000_000, b"u1", 5),
+        (grows.encode(), b"u1", 6),
+        (b"x" * 1_040_000, None, 7),
+        (None, b"u1", 2**61),
+        (json.dumps(raw()).encode(), None, 0),
+    ]:
+        producer.send("clicks_raw", value, key, [("cookie", b"ada"), ("simulator_id", b"")], 0, time)
+    producer.close()
+    progress, counts = run(log, until_caught_up=True)
+    assert progress.records == 5
+    assert (counts.kept, counts.dead) == (1, 4)
+    (kept,) = committed_since(log, before, "clicks")[0]
+    assert (kept.key, kept.timestamp, kept.headers) == (None, 0, [])
+    reasons = [json.loads(r.value)["reason"] for r in committed_since(log, before, "dead_letter")[0]]
+    assert [reason.split(" (")[0] for reason in reasons] == [
+        "unreadable: not JSON",
+        "too large when written again",
+        "unreadable: not JSON",
+        "unreadable: no value",
+    ]
+
+
+def test_a_rate_bot_is_known_again_after_a_restart(log: Settings):
+    bot = [r for r in records_of(Plan(seed=13, events=5_000, edge=True, bots=0.2), "clicks_raw") if r.kind == "rate"]
+    mine = [r for r in bot if r.key == bot[0].key]
+    before = end_offsets(log, ["clicks"])
+    send(log, mine[:20])
+    run(log, until_caught_up=True)
+    send(log, mine[20:])
+    _, counts = run(log, until_caught_up=True)
+    assert counts.kept < RouterSettings().bot_pages - 1  # who does not know it again lets so many pass
+    assert clicks_since(log, before) == clicks_of(log, mine)
+
+
+def test_a_log_that_never_was_is_said_with_the_way_out(fresh_home: Settings):
+    with pytest.raises(LakehouseError, match="lakehouse broker start"):
+        run(fresh_home)
+    assert not fresh_home.home.exists()

@@ -1,0 +1,63 @@
+"""Gold in tests: simulated records landed batch by batch, every job run on them, and the oracle's answer beside."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import deltalake
+from handmade import Lake
+from oracle import Oracle, from_rows
+
+from config.declarations import tables
+from config.settings import Settings
+from local.simulator.plan import Plan
+from local.simulator.shop import shard_records
+from streaming.batches import closed_until
+from streaming.job import jobs
+from streaming.runner import Runner
+
+ANSWERS = ("silver.clicks_enriched", *(name for name in tables() if name.startswith("gold.")))
+# Their rows come out only when time has passed them.
+WAITING = {"gold.sessions", "gold.order_payments"}
+
+
+def records_of(plan: Plan) -> list[tuple[Any, ...]]:
+    """Give a plan's records as the log has them, in the order of their arrival; all changes of users come first."""
+    records = [record for shard in range(plan.shards) for record in shard_records(plan, shard)]
+    records.sort(key=lambda record: (record.topic != "users", *record[2:4]))
+    offsets: Counter[tuple[str, int]] = Counter()
+    found = []
+    for r in records:
+        arrival = datetime.fromtimestamp(r.arrival_ms / 1000, UTC)
+        found.append((r.topic, r.partition, offsets[r.topic, r.partition], r.key, r.value, None, arrival))
+        offsets[r.topic, r.partition] += 1
+    return found
+
+
+def catch_up(lake: Lake) -> None:
+    """Run every job that follows tables until it has caught up."""
+    followers = [job for job in jobs().values() if job.reads]
+    Runner(lake.settings, lake.spark).run(followers, until_caught_up=True)
+
+
+def differences(lake: Lake, records: list[tuple[Any, ...]]) -> dict[str, tuple[list[str], list[str]]]:
+    """Compare every table with the oracle: by table, the rows that are missing and those that should not be there."""
+    oracle = Oracle(from_rows([(*record[:5], record[6]) for record in records]))
+    found = {}
+    for name in ANSWERS:
+        until = closed_until(lake.settings, name.partition(".")[2]) if name in WAITING else None
+        wanted = oracle.table(name, closed_until=until)
+        columns = [column for column in wanted.column_names if column in tables()[name].columns]
+        there = rows_of(lake.settings, name, columns)
+        asked = Counter(map(repr, wanted.select(columns).to_pylist()))
+        missing, extra = asked - there, there - asked
+        if missing or extra:
+            found[name] = (sorted(missing.elements())[:3], sorted(extra.elements())[:3])
+    return found
+
+
+def rows_of(settings: Settings, name: str, columns: list[str]) -> Counter[str]:
+    """Read a table as rows that can be compared."""
+    table = deltalake.DeltaTable(str(tables()[name].path(settings.warehouse)))
+    rows = table.to_pyarrow_dataset().to_table(columns=columns, use_threads=False)
+    return Counter(map(repr, rows.to_pylist()))

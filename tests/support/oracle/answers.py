@@ -1,0 +1,80 @@
+"""Answers: a log -> the tables of silver and gold, as they must be once everything in it is told."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import duckdb
+import pyarrow as pa
+
+from oracle.forms import FORMS
+from oracle.reading import MACROS, looked_over, typed
+from oracle.verdicts import COPIES, VERDICTS, sorted_out
+
+Strategy = Literal["leave", "count", "merge"]
+_SQL = Path(__file__).parent / "sql"
+
+
+class Oracle:
+    """Knows every table that follows from a log: a DuckDB connection with `records`, as the readers give it."""
+
+    def __init__(self, log: duckdb.DuckDBPyConnection) -> None:
+        self._log = log
+        log.execute(MACROS)
+        for topic in FORMS:
+            log.execute(typed(topic))
+            log.execute(looked_over(topic))
+        log.execute(COPIES)
+        for topic in FORMS:
+            log.execute(sorted_out(topic))
+        log.execute(VERDICTS)
+        for view in ("versions", "enriched", "placed"):
+            log.execute(f"create temp view {view} as {_query(view)}")
+
+    def table(
+        self,
+        name: str,
+        *,
+        late_counts: bool = True,
+        strategy: Strategy = "leave",
+        closed_until: datetime | None = None,
+    ) -> pa.Table:
+        """Work out a table, its rows in no particular order.
+
+        late_counts: events past their allowance are late, as for the stream; without it nothing is, as for batch and
+        replay. strategy: late rows are left out of windows, counted beside the totals, or merged into them.
+        closed_until: how far event time has come; without it, all of time has passed.
+        """
+        self._set(late_counts, strategy, closed_until)
+        return _in_utc(self._log.sql(_query(name)).to_arrow_table())
+
+    def classified(self, *, late_counts: bool = True) -> pa.Table:
+        """Give each record's verdict: quarantined, late, duplicate or silver."""
+        self._set(late_counts, "leave", None)
+        query = 'select topic, "partition", "offset", verdict from verdicts'
+        return self._log.sql(query).to_arrow_table()
+
+    def _set(self, late_counts: bool, strategy: Strategy, closed_until: datetime | None) -> None:
+        until = closed_until and closed_until.astimezone(UTC).replace(tzinfo=None)
+        self._log.execute("set variable late_counts = $1", [late_counts])
+        self._log.execute("set variable strategy = $1", [strategy])
+        self._log.execute("set variable closed_until = $1::timestamp", [until])
+
+
+def tables() -> list[str]:
+    """Name the tables the oracle knows."""
+    return sorted(file.stem for file in _SQL.glob("*.*.sql"))
+
+
+def _query(name: str) -> str:
+    file = _SQL / f"{name}.sql"
+    if not file.exists():
+        raise LookupError(f"The oracle does not know {name}; it knows {', '.join(tables())}.")
+    return file.read_text()
+
+
+def _in_utc(table: pa.Table) -> pa.Table:
+    """Say of all times that they are in UTC."""
+    zoned = pa.timestamp("us", "UTC")
+    kinds = [zoned if pa.types.is_timestamp(column.type) else column.type for column in table.schema]
+    return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
