@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -21,6 +22,7 @@ _SCHEMA = pa.schema(
         ("batch", pa.int64()),
         ("written", pa.int64()),
         ("closed_until", pa.timestamp("us", "UTC")),
+        ("by_request", pa.bool_()),
         ("recorded_at", pa.timestamp("us", "UTC")),
     ]
 )
@@ -46,6 +48,7 @@ def record(batch: Batch, written: int) -> None:
         "batch": batch.id,
         "written": written,
         "closed_until": batch.closed_until,
+        "by_request": batch.closing,
         "recorded_at": datetime.now(UTC),
     }
     append_once(_folder(batch.settings, batch.job), pa.Table.from_pylist([row], _SCHEMA), batch.application, batch.id)
@@ -53,14 +56,30 @@ def record(batch: Batch, written: int) -> None:
 
 
 def closed_until(settings: Settings, job: str, generation: int = 1) -> datetime | None:
-    """Say up to which event time the rows of a job are final: as far as its last recorded batch knows."""
+    """Say before which event time the rows of a job are final: as far as its recorded batches know."""
+    return max(
+        (row["closed_until"] for row in _recorded(settings, job, generation) if row["closed_until"]), default=None
+    )
+
+
+def last(settings: Settings, job: str, generation: int = 1) -> dict[str, Any] | None:
+    """Give the last recorded micro-batch of a job."""
+    return max(
+        (row for row in _recorded(settings, job, generation) if not row["by_request"]),
+        key=lambda row: int(row["batch"]),
+        default=None,
+    )
+
+
+def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:
+    """Read the batches of a job's last epoch: what an earlier one knew of time is no longer true."""
     path = str(_folder(settings, job))
     if not deltalake.DeltaTable.is_deltatable(path):
-        return None
+        return []
     rows = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(use_threads=False).to_pylist()
     ours = [row for row in rows if row["generation"] == generation]
-    last = max((row["epoch"] for row in ours), default=0)
-    return max((row["closed_until"] for row in ours if row["epoch"] == last and row["closed_until"]), default=None)
+    epoch = max((row["epoch"] for row in ours), default=0)
+    return [row for row in ours if row["epoch"] == epoch]
 
 
 def _folder(settings: Settings, job: str) -> Path:

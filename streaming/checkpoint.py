@@ -42,6 +42,12 @@ class Checkpoint:
         since_1970 = int(_logged(self.path / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
         return datetime.fromtimestamp(since_1970 / 1000, UTC) if since_1970 > 0 else None
 
+    def followed(self) -> list[dict[str, Any]]:
+        """Read how far in the tables it follows the last batch that was begun reaches."""
+        begun = sorted((self.path / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+        lines = begun[-1].read_text().splitlines()[2:] if begun else []
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
     def records(self, batch: int) -> int:
         """Count the offsets of the log that Spark has given to a batch."""
         before = self.path / "offsets" / str(batch - 1)
@@ -77,6 +83,13 @@ def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
         return Checkpoint(epoch, path)
     values = json.loads(start.read_text())
     return Checkpoint(epoch, path, json.dumps(values["offsets"]), values["landed"])
+
+
+def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
+    """Give the checkpoint of a job as it stands, whether or not it could go on from there."""
+    folder = _folder(job, settings, generation)
+    epoch = max(_epochs(folder), default=1)
+    return Checkpoint(epoch, folder / f"e{epoch}")
 
 
 def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -10,11 +11,12 @@ from rich.table import Table
 from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
-from streaming import ledger
+from streaming import batches, closing, ledger
+from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.job import Job, job_named, jobs
 from streaming.lock import holder, writing
-from streaming.progress import Progress, Watch
+from streaming.progress import Progress, Watch, commits_behind, last_progress
 from streaming.runner import GENERATION, Runner
 
 app = typer.Typer()
@@ -29,6 +31,7 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[JOB]…", help="Job
 def run(
     names: Names = None,
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to read.")] = False,
+    close: Annotated[bool, typer.Option(help="Then close the windows and orders that are still open.")] = False,
 ) -> None:
     """Run jobs, showing what they do; Ctrl-C stops them cleanly, and the next run goes on there.
 
@@ -37,12 +40,16 @@ def run(
     settings = load_settings()
     chosen = _chosen(names)
     for job in chosen:
-        end_offsets(settings, job.topics[:1])  # a broker that is down is said before Spark has started
+        if job.topics:
+            end_offsets(settings, job.topics[:1])  # a broker that is down is said before Spark has started
     with console.status("Starting Spark …"):
         spark = session(settings, "lakehouse stream")
-    last = run_watched(Runner(settings, spark), chosen, until_caught_up=until_caught_up, console=console)
+    runner = Runner(settings, spark)
+    last = run_watched(runner, chosen, until_caught_up=until_caught_up or close, console=console)
     for progress in last:
-        console.print(f"{progress.job}: {progress.done:,} records landed, {progress.waiting:,} waiting.")
+        console.print(f"{progress.job}: {progress.done:,} rows read, {progress.waiting:,} waiting.")
+    if close:
+        close_open(settings, spark, chosen, console)
 
 
 @stream.command("list")
@@ -53,7 +60,7 @@ def list_jobs() -> None:
     """
     table = Table("job", "role", "version", "reads", "writes")
     for job in jobs().values():
-        table.add_row(job.name, job.role, str(job.version), ", ".join(job.topics), ", ".join(job.writes))
+        table.add_row(job.name, job.role, str(job.version), ", ".join(job.topics or job.reads), ", ".join(job.writes))
     console.print(table)
 
 
@@ -64,15 +71,21 @@ def status() -> None:
     Example: lakehouse stream status
     """
     settings = load_settings()
-    table = Table("job", "running", "lag (records)", "last batch", "finished", "records landed")
+    table = Table("job", "running", "behind", "last batch", "finished", "rows", "state", "closed until")
     for job in jobs().values():
-        table.add_row(*_status(settings, job))
+        table.add_row(*(_landing_status(settings, job) if job.topics else _follower_status(settings, job)))
     console.print(table)
+    console.print(
+        "What lies after 'closed until', in event time, may still change. Time moves with events only: when they stop "
+        "coming, `lakehouse stream run --close` closes what is open."
+    )
 
 
 @stream.command()
 def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose checkpoint begins anew.")]) -> None:
-    """Begin a job's checkpoint anew where its tables end; no row is lost or doubled.
+    """Begin a job's checkpoint anew; no row is lost or doubled.
+
+    Landing goes on where its tables end. A job that follows tables empties its own when it next runs and makes it again.
 
     Example: lakehouse stream reset landing
     """
@@ -80,7 +93,8 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     job = job_named(name)
     with writing(settings, [job.name]):
         checkpoint = reset_checkpoint(job, settings, GENERATION)
-    console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, after the last whole batch in the ledger.")
+    where = "after the last whole batch in the ledger" if job.topics else "from the first row of what it follows"
+    console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, {where}.")
 
 
 def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
@@ -125,18 +139,52 @@ def _print_batches(console: Console) -> Watch:
     return watch
 
 
-def _status(settings: Settings, job: Job) -> list[str]:
+def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Console) -> None:
+    """Close what is open of the jobs, one after the other."""
+    with writing(settings, [job.name for job in chosen]):
+        for job in chosen:
+            if not job.topics and (until := closing.close(job, settings, spark)):
+                console.print(f"{job.name}: all before {until:%Y-%m-%d %H:%M:%S} is final.")
+
+
+def _landing_status(settings: Settings, job: Job) -> list[str]:
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == GENERATION]
     ends = end_offsets(settings, job.topics)
     landed = ledger.landed_up_to(settings, job.name, GENERATION)
     lag = sum(max(end - landed.get(place, 0), 0) for place, end in ends.items())
-    by = holder(settings, job.name)
     last = entries[-1] if entries else None
     return [
         job.name,
-        f"yes, process {by['pid']}" if by else "no",
-        f"{lag:,}",
+        _running(settings, job),
+        f"{lag:,} records",
         f"{last['batch']} (epoch {last['epoch']})" if last else "–",
         f"{last['recorded_at']:%Y-%m-%d %H:%M:%S}" if last else "–",
         f"{ledger.total(entries, 'input'):,}",
+        "–",
+        "–",
     ]
+
+
+def _follower_status(settings: Settings, job: Job) -> list[str]:
+    checkpoint = last_checkpoint(job, settings, GENERATION)
+    behind = commits_behind(job, checkpoint.followed(), settings, GENERATION)
+    last = batches.last(settings, job.name, GENERATION)
+    progress = last_progress(job.name, settings, GENERATION)
+    until = batches.closed_until(settings, job.name, GENERATION)
+    return [
+        job.name,
+        _running(settings, job),
+        f"{behind:,} commits",
+        f"{last['batch']} (epoch {last['epoch']})" if last else "–",
+        f"{last['recorded_at']:%Y-%m-%d %H:%M:%S}" if last else "–",
+        f"{progress.done:,}" if progress else "–",
+        f"{progress.kept_rows:,} rows, {progress.kept_bytes / 2**20:.1f} MiB"
+        if progress and progress.kept_bytes
+        else "–",
+        f"{until:%Y-%m-%d %H:%M:%S}" if until else "–",
+    ]
+
+
+def _running(settings: Settings, job: Job) -> str:
+    by = holder(settings, job.name)
+    return f"yes, process {by['pid']}" if by else "no"

@@ -30,6 +30,9 @@ class Batch:
     records: int = 0
     """Records of the log in it, by its offsets."""
 
+    closing: bool = False
+    """Whether it holds what was still open when someone asked to close it."""
+
     closed_until: datetime | None = None
     """The watermark: what is final before this moment of event time will not change; none for a job without state."""
 
@@ -39,7 +42,7 @@ class Batch:
     @property
     def application(self) -> str:
         """Name the writer to Delta; with the epoch in it, a new checkpoint is not taken for the old one."""
-        return f"{self.job}/g{self.generation}/e{self.epoch}"
+        return f"{self.job}/g{self.generation}/e{self.epoch}{'/close' if self.closing else ''}"
 
 
 @dataclass(frozen=True)

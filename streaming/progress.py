@@ -1,7 +1,7 @@
 """Progress: what a running job last did, as Spark reports it, kept beside the checkpoint for those who ask later."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import deltalake
 from pyspark.sql.streaming.query import StreamingQuery
 
+from config.declarations import table_named
 from config.settings import Settings
 from streaming.job import Job
 
@@ -96,18 +97,24 @@ class Followed:
     def _waiting(self) -> int:
         if self.job.topics:
             return _offsets_between(self._last, "endOffset", "latestOffset")
-        return _commits_behind(self._last)
+        ends = [source["endOffset"] for source in self._last.get("sources", []) if source["endOffset"]]
+        return commits_behind(self.job, ends, self._settings, self._generation)
 
 
-def _commits_behind(progress: dict[str, Any]) -> int:
-    """Count the commits, in the tables a query follows, that it has not read."""
-    behind = 0
-    for source in progress.get("sources", []):
-        path = Path(source["description"].partition("[")[2].rstrip("]").removeprefix("file:"))
-        end = source["endOffset"] or {}
+def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, generation: int) -> int:
+    """Count the commits that a job has not read, in the table in which it is furthest behind, by Spark's offsets."""
+    read: dict[str, int] = {}
+    for end in offsets:
         # An index of -1 stands before the first file of a version: that version is still to be read.
-        read = end.get("reservoirVersion", 0) - (1 if end.get("index", 0) < 0 else 0)
-        behind += max(deltalake.DeltaTable(str(path)).version() - read, 0)
+        version = end["reservoirVersion"] - (1 if end["index"] < 0 else 0)
+        read[end["reservoirId"]] = min(version, read.get(end["reservoirId"], version))
+    behind = 0
+    for name in job.reads:
+        path = str(table_named(name).path(settings.warehouse, generation))
+        if deltalake.DeltaTable.is_deltatable(path):
+            table = deltalake.DeltaTable(path)
+            # Version 0 only creates the table.
+            behind = max(behind, table.version() - read.get(str(table.metadata().id), 0))
     return behind
 
 
