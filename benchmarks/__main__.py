@@ -4,8 +4,8 @@ import importlib
 import json
 import pkgutil
 import shutil
+import subprocess
 import sys
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -19,27 +19,35 @@ console = Console(highlight=False)
 
 
 def main(chosen: list[str]) -> None:
-    """Print each figure, and keep them as JSON in the home."""
+    """Measure each in a process of its own: what one leaves behind must not change what the next one measures."""
     found = [m.name for m in pkgutil.iter_modules(benchmarks.__path__) if not m.name.startswith("_")]
-    results = Path(load_settings().home / "benchmarks.json")
-    known = json.loads(results.read_text()) if results.exists() else {}
     for name in chosen or found:
-        settings = load_settings()
-        settings = settings.at(settings.home / f"bench-{name}")
-        shutil.rmtree(settings.home, ignore_errors=True)
-        broker = Broker(settings)
-        broker.start()
-        try:
-            with console.status(f"Measuring {name} …"):
-                known[name] = importlib.import_module(f"benchmarks.{name}").run(settings, session(settings, "bench"))
-        finally:
-            broker.stop()
-        shutil.rmtree(settings.home, ignore_errors=True)
-        table = Table(name, "")
-        for figure, value in known[name].items():
-            table.add_row(figure.replace("_", " "), f"{value:,}")
-        console.print(table)
-        results.write_text(json.dumps(known, indent=1))
+        if len(chosen) == 1:
+            measure(name)
+        else:
+            subprocess.run([sys.executable, "-m", "benchmarks", name], check=True)
+
+
+def measure(name: str) -> None:
+    """Print the figures, and keep them as JSON in the home."""
+    settings = load_settings()
+    results = settings.home / "benchmarks.json"
+    settings = settings.at(settings.home / f"bench-{name}")
+    shutil.rmtree(settings.home, ignore_errors=True)
+    broker = Broker(settings)
+    broker.start()
+    try:
+        with console.status(f"Measuring {name} …"):
+            figures = importlib.import_module(f"benchmarks.{name}").run(settings, session(settings, "bench"))
+    finally:
+        broker.stop()
+    shutil.rmtree(settings.home, ignore_errors=True)
+    table = Table(name, "")
+    for figure, value in figures.items():
+        table.add_row(figure.replace("_", " "), f"{value:,}")
+    console.print(table)
+    known = json.loads(results.read_text()) if results.exists() else {}
+    results.write_text(json.dumps({**known, name: figures}, indent=1))
     console.print(f"All figures: {results}")
 
 

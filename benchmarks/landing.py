@@ -1,8 +1,7 @@
 """Benchmark of landing: its rate against the limit, on the same records in the same run, and its memory."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
@@ -12,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
+from benchmarks._timing import took
 from config.declarations import topics
 from config.kafka import end_offsets, spark_options
 from config.settings import Settings
@@ -30,17 +30,18 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     names = [name for name, topic in topics().items() if topic.archived]
     simulate(settings, Plan(seed=1, events=EVENTS), QUIET)
     records = sum(end_offsets(settings, names).values())
-    limit = min(_took(lambda: _write_nowhere(_parsed(spark, settings, names))) for _ in range(2))
+    limit = min(took(lambda: _write_nowhere(_parsed(spark, settings, names))) for _ in range(2))
     with _memory(spark) as used:
-        landing = _took(lambda: Runner(settings, spark).run([job_named("landing")], until_caught_up=True))
-    half = len(used) // 2
+        landing = took(lambda: Runner(settings, spark).run([job_named("landing")], until_caught_up=True))
+    # The first of the batches warms up; after it memory should stay where it is.
+    third = len(used) // 3
     return {
         "records": records,
         "limit_records_per_second": round(records / limit),
         "landing_records_per_second": round(records / landing),
         "landing_share_of_limit": round(limit / landing, 2),
         "memory_peak_gib": round(max(used) / 2**30, 2),
-        "memory_second_half_to_first": round(median(used[half:]) / median(used[:half]), 2),
+        "memory_last_third_to_middle": round(median(used[2 * third :]) / median(used[third : 2 * third]), 2),
     }
 
 
@@ -74,16 +75,14 @@ def parsed_events(names: list[str]) -> list[Column]:
 
 @contextmanager
 def _memory(spark: SparkSession) -> Iterator[list[int]]:
-    """Sample the resident memory of the session's JVM, once a second."""
+    """Sample the resident memory of the session's JVM and of this process together, once a second."""
     used: list[int] = []
     done = threading.Event()
     pid = _jvm_pid(spark)
 
     def sample() -> None:
         while not done.wait(1):
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("VmRSS"):
-                    used.append(int(line.split()[1]) * 1024)
+            used.append(_resident(pid) + _resident("self"))
 
     thread = threading.Thread(target=sample)
     thread.start()
@@ -94,12 +93,11 @@ def _memory(spark: SparkSession) -> Iterator[list[int]]:
         thread.join()
 
 
+def _resident(pid: int | str) -> int:
+    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024
+
+
 def _jvm_pid(spark: SparkSession) -> int:
     jvm: Any = spark._jvm
     return int(jvm.java.lang.ProcessHandle.current().pid())
-
-
-def _took(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin

@@ -7,6 +7,7 @@ from statistics import median
 
 from pyspark.sql import SparkSession
 
+from benchmarks._timing import took
 from config.kafka import ensure_topics
 from config.settings import Settings
 from local.simulator import bulk
@@ -33,7 +34,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, float]:
         "bulk": lambda: bulk.Load(settings, spark, plan).run(),
     }
     # By turns, so that whatever else the machine does disturbs all alike.
-    rounds = [{name: _took(work) for name, work in works.items()} for _ in range(ROUNDS)]
+    rounds = [{name: took(work) for name, work in works.items()} for _ in range(ROUNDS)]
     seconds = {name: median(turn[name] for turn in rounds) for name in works}
     shutil.rmtree(rows, ignore_errors=True)
     return {
@@ -43,9 +44,3 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, float]:
         "bulk_records_per_second": round(records / seconds["bulk"]),
         "ratio": round(seconds["ready"] / seconds["bulk"], 2),
     }
-
-
-def _took(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin

@@ -53,7 +53,14 @@ class StreamingSettings(Section):
     records_per_batch: int = Field(400_000, ge=1, description="bound on one micro-batch: the back-pressure valve")
     trigger_seconds: float = Field(0.0, ge=0, description="least time between two micro-batches; 0: as soon as done")
     parallel_writes: int = Field(4, ge=1, description="tables of one micro-batch written at the same time")
-    small_append_rows: int = Field(20_000, ge=0, description="up to so many rows are committed without Spark; 0: never")
+    records_on_driver: int = Field(
+        400_000,
+        ge=0,
+        description="up to so many records of a batch are written by the driver itself; beyond, by Spark",
+    )
+    late: dict[str, Literal["leave", "count", "merge"]] = Field(
+        default_factory=dict, description="by job: leave late rows aside, count them, or merge them into their window"
+    )
     skew_minutes: int = Field(20, ge=0, description="how far apart, in arrival time, two partitions may be read")
     dedup_horizon_minutes: int = Field(
         60, ge=1, description="an event id is unique within such a stretch of event time"

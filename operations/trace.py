@@ -1,6 +1,7 @@
 """Trace: where an event is in every layer, and why it is there or not."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import deltalake
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from config.declarations import Table, landed_tables, table_named
 from config.settings import Settings
 from expectations.rules import all_rules
+from streaming.job import in_stages, jobs
 
 Origin = tuple[str, int, int]
 
@@ -48,9 +50,9 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
     ]
     for table in landed_tables():
         if table.topic == topic:
-            for row in _rows(settings, table, here, ["event_id", "event_time", "type"]):
+            for row in _rows(settings, table, here, list(table.stored)):
                 story = f"{row['type']} {row['event_id']}, happened {row['event_time']:%Y-%m-%d %H:%M:%S.%f}"
-                steps.append(Step(table.name, True, story))
+                steps += [Step(table.name, True, story), *_after(settings, table.name, row)]
     for row in _rows(settings, table_named("silver.quarantine"), mine, ["rules", "duplicate_of"]):
         steps.append(Step("silver.quarantine", True, "; ".join(_says(topic, rule) for rule in row["rules"])))
     for row in _rows(settings, table_named("silver.late"), mine, ["late_by_ms", "duplicate_of"]):
@@ -60,15 +62,36 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
     return steps
 
 
+def _after(settings: Settings, table: str, event: dict[str, Any]) -> list[Step]:
+    """Follow an event from its silver table into every row it counts in."""
+    steps = []
+    for job in (job for stage in in_stages(list(jobs().values())) for job in stage if table in job.reads):
+        (written,) = job.writes
+        which = job.counts(event)
+        declared = table_named(written)
+        for row in _rows(settings, declared, which, list(declared.stored)) if which is not None else ():
+            steps.append(Step(written, True, _row(row)))
+            if declared.follows:
+                steps += _after(settings, written, row)
+    return steps
+
+
+def _row(row: dict[str, Any]) -> str:
+    told = {name: f"{value:%H:%M:%S}" if isinstance(value, datetime) else value for name, value in row.items()}
+    return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None and name != "day")
+
+
 def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[str]) -> list[dict[str, Any]]:
     path = str(table.path(settings.warehouse))
     if not deltalake.DeltaTable.is_deltatable(path):
         return []
+    dataset = deltalake.DeltaTable(path).to_pyarrow_dataset()
     # One thread: with more, the process now and then aborts at its end.
-    found: pa.Table = (
-        deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(columns=columns, filter=which, use_threads=False)
-    )
-    return list(found.to_pylist())
+    if table.layer != "gold":
+        return list(dataset.to_table(columns=columns, filter=which, use_threads=False).to_pylist())
+    # A MERGE by deltalake writes texts as views, which pyarrow's scanner cannot compare: they are filtered once read.
+    found = (pa.Table.from_batches([rows]).filter(which) for rows in dataset.to_batches(columns, use_threads=False))
+    return [row for rows in found for row in rows.to_pylist()]
 
 
 def _size(row: dict[str, Any]) -> str:

@@ -85,7 +85,7 @@ def status() -> None:
 def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose checkpoint begins anew.")]) -> None:
     """Begin a job's checkpoint anew; no row is lost or doubled.
 
-    Landing goes on where its tables end. A job that follows tables empties its own when it next runs and makes it again.
+    Landing goes on where its tables end; a job that follows tables makes its own again when it next runs.
 
     Example: lakehouse stream reset landing
     """

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 import streaming
@@ -67,6 +68,12 @@ class Job:
 
     mode: Literal["append", "update"] = "append"
     """Whether rows come out when they can no longer change, or whenever they do."""
+
+    minds_late: bool = False
+    """Whether it can count late rows or merge them into its windows, where settings ask for it."""
+
+    counts: Callable[[Mapping[str, Any]], pc.Expression | None] = lambda _: None
+    """Which rows of its table an event counts in, if any: for those who trace it."""
 
     def of(self, tables: Mapping[str, DataFrame]) -> DataFrame:
         """Make of the tables what the job makes of them."""

@@ -65,7 +65,7 @@ def _held(batch: Batch) -> Iterator[Rows]:
 
     A cached frame would carry its whole plan into every plan built on it, and planning would cost more than the work.
     """
-    if batch.records <= batch.settings.streaming.small_append_rows:
+    if batch.records <= batch.settings.streaming.records_on_driver:
         yield batch.rows.toArrow()
         return
     kept = batch.rows.localCheckpoint()

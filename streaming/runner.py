@@ -17,12 +17,15 @@ from config.kafka import spark_options
 from config.settings import Settings
 from streaming.checkpoint import Checkpoint, open_checkpoint
 from streaming.job import Batch, Job, in_stages
+from streaming.job import jobs as all_jobs
+from streaming.late import refuse_unknown
 from streaming.lock import writing
 from streaming.progress import Followed, Progress, Watch
 from streaming.tables import create_missing
 
 GENERATION = 1
 STOP_SECONDS = 60
+RECORDS_WORTH_COMPILING = 20_000
 
 
 class Runner:
@@ -37,6 +40,7 @@ class Runner:
 
     def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
         """Run the jobs, showing their progress, and stop them cleanly; give what each of them did last."""
+        refuse_unknown(self.settings.streaming.late, [name for name, job in all_jobs().items() if job.minds_late])
         # To catch up, a job must begin when what it follows has ended; live, all run side by side.
         stages = in_stages(jobs) if until_caught_up else [jobs]
         followed: list[Followed] = []
@@ -105,6 +109,8 @@ class Runner:
                 if self._stopping.is_set():
                     # Begun after the stop was asked for: leave it to the next run, which takes it from the top.
                     raise _Stopped
+                records = checkpoint.records(batch_id) if job.topics else 0
+                _compile(rows.sparkSession, records)
                 job.process(
                     Batch(
                         rows=rows,
@@ -113,7 +119,7 @@ class Runner:
                         epoch=checkpoint.epoch,
                         generation=GENERATION,
                         settings=self.settings,
-                        records=checkpoint.records(batch_id) if job.topics else 0,
+                        records=records,
                         closed_until=checkpoint.watermark(batch_id),
                         landed=checkpoint.landed,
                     )
@@ -162,6 +168,13 @@ class Runner:
                 signal.signal(name, handler)
 
         return restore
+
+
+def _compile(spark: SparkSession, records: int) -> None:
+    """Let Spark generate code for the next batch only if this one was large: for a few records it is not worth it."""
+    large = records > RECORDS_WORTH_COMPILING
+    spark.conf.set("spark.sql.codegen.wholeStage", large)
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
 
 
 class _Stopped(Exception):

@@ -73,15 +73,18 @@ def upsert(
     *,
     changes: Mapping[str, str] | None = None,
     replaces: str | None = None,
+    once: tuple[str, int] | None = None,
 ) -> int:
     """Put rows in place of those with the same key (t, the table's; s, these), in one commit, once; count them.
 
     changes: what a row that is there becomes, by column; the new row by default. replaces: when it does; always.
+    once: the application and its version, where they are not the batch's.
     """
     table = table_named(name)
     target = deltalake.DeltaTable(str(table.path(batch.settings.warehouse, batch.generation)))
-    seen = target.transaction_version(batch.application)
-    if not len(rows) or (seen is not None and seen >= batch.id):
+    application, version = once or (batch.application, batch.id)
+    seen = target.transaction_version(application)
+    if not len(rows) or (seen is not None and seen >= version):
         return 0
     matches = [f"t.{key} = s.{key}" for key in table.key]
     for column in table.partitioned_by:
@@ -92,7 +95,7 @@ def upsert(
         predicate=" and ".join(matches),
         source_alias="s",
         target_alias="t",
-        commit_properties=_once(batch.application, batch.id),
+        commit_properties=_once(application, version),
     )
     changes = changes or {column: f"s.{column}" for column in table.stored}
     merge.when_matched_update(dict(changes), predicate=replaces).when_not_matched_insert_all().execute()

@@ -6,7 +6,9 @@ all versions, repair it.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -48,7 +50,7 @@ def enrich(batch: Batch) -> None:
     rows = attach_tier(batch.rows, users).localCheckpoint()
     count = rows.count()
     if count:
-        small = count <= batch.settings.streaming.small_append_rows
+        small = count <= batch.settings.streaming.records_on_driver
         append(batch, TABLE, rows.toArrow() if small else rows)
     record(batch, count)
 
@@ -56,6 +58,11 @@ def enrich(batch: Batch) -> None:
 def whole(tables: Mapping[str, DataFrame]) -> DataFrame:
     """Enrich all clicks there are."""
     return attach_tier(tables["silver.clicks"], tables["silver.users"])
+
+
+def counts(event: Mapping[str, Any]) -> pc.Expression | None:
+    """Find the rows that an event counts in."""
+    return pc.field("event_id") == event["event_id"]
 
 
 def job() -> Job:
@@ -67,4 +74,5 @@ def job() -> Job:
         reads=("silver.clicks",),
         writes=(TABLE,),
         process=enrich,
+        counts=counts,
     )

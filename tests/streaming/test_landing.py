@@ -134,7 +134,7 @@ def test_large_appends_by_spark_give_the_same_as_small_ones(lake: Lake, another_
     lake.land(tangled)
     by_spark = another_lake()
     by_spark.settings = by_spark.settings.model_copy(
-        update={"streaming": by_spark.settings.streaming.model_copy(update={"small_append_rows": 0})}
+        update={"streaming": by_spark.settings.streaming.model_copy(update={"records_on_driver": 0})}
     )
     by_spark.land(tangled[:9])
     by_spark.land(tangled[9:])

@@ -1,8 +1,9 @@
 """Gold in tests: simulated records landed batch by batch, every job run on them, and the oracle's answer beside."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import deltalake
 from handmade import Lake
@@ -34,19 +35,24 @@ def records_of(plan: Plan) -> list[tuple[Any, ...]]:
     return found
 
 
-def catch_up(lake: Lake) -> None:
-    """Run every job that follows tables until it has caught up."""
-    followers = [job for job in jobs().values() if job.reads]
+def catch_up(lake: Lake, names: Sequence[str] = ()) -> None:
+    """Run every job that follows tables, or those named, until it has caught up."""
+    followers = [job for job in jobs().values() if job.reads and (not names or job.name in names)]
     Runner(lake.settings, lake.spark).run(followers, until_caught_up=True)
 
 
-def differences(lake: Lake, records: list[tuple[Any, ...]]) -> dict[str, tuple[list[str], list[str]]]:
+def differences(
+    lake: Lake,
+    records: list[tuple[Any, ...]],
+    names: Sequence[str] = ANSWERS,
+    strategy: Literal["leave", "count", "merge"] = "leave",
+) -> dict[str, tuple[list[str], list[str]]]:
     """Compare every table with the oracle: by table, the rows that are missing and those that should not be there."""
     oracle = Oracle(from_rows([(*record[:5], record[6]) for record in records]))
     found = {}
-    for name in ANSWERS:
+    for name in names:
         until = closed_until(lake.settings, name.partition(".")[2]) if name in WAITING else None
-        wanted = oracle.table(name, closed_until=until)
+        wanted = oracle.table(name, closed_until=until, strategy=strategy)
         columns = [column for column in wanted.column_names if column in tables()[name].columns]
         there = rows_of(lake.settings, name, columns)
         asked = Counter(map(repr, wanted.select(columns).to_pylist()))

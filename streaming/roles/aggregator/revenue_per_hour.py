@@ -3,13 +3,18 @@
 State: a row for each hour and merchant, until the watermark has passed the hour's end.
 """
 
-from pyspark.sql import DataFrame
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from streaming.batches import saving
-from streaming.job import Job
-from streaming.tables import columns, upsert
+from streaming.job import Batch, Job
+from streaming.late import late_events, minding_late
+from streaming.tables import columns
 
 PAYMENTS = "silver.payments"
 TABLE = "gold.revenue_per_hour"
@@ -29,6 +34,19 @@ def revenue_per_hour(payments: DataFrame) -> DataFrame:
     return added.select(*columns(table_named(TABLE)))
 
 
+def late_revenue(spark: SparkSession, batch: Batch) -> DataFrame:
+    """Add up the payments that came too late, as if they had not."""
+    return revenue_per_hour(late_events(spark, batch, "payments"))
+
+
+def counts(event: Mapping[str, Any]) -> pc.Expression | None:
+    """Find the rows that an event counts in."""
+    if event["type"] != "payment_received":
+        return None
+    mine = pc.field("merchant_id") == event["merchant_id"]
+    return mine & (pc.field("window_start") <= event["event_time"]) & (pc.field("window_end") > event["event_time"])
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -39,5 +57,9 @@ def job() -> Job:
         writes=(TABLE,),
         transform=lambda tables: revenue_per_hour(tables[PAYMENTS]),
         mode="update",
-        process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+        process=saving(
+            minding_late(TABLE, {"payments": "late_payments", "revenue_cents": "late_revenue_cents"}, late_revenue)
+        ),
+        minds_late=True,
+        counts=counts,
     )

@@ -4,7 +4,9 @@ State: a row for each user's open session, until the watermark has passed its en
 """
 
 from collections.abc import Mapping
+from typing import Any
 
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -42,6 +44,14 @@ def of(tables: Mapping[str, DataFrame]) -> DataFrame:
     return sessions(tables[CLICKS], tables[ORDERS])
 
 
+def counts(event: Mapping[str, Any]) -> pc.Expression | None:
+    """Find the rows that an event counts in."""
+    if not event.get("user_id"):
+        return None
+    mine = pc.field("user_id") == event["user_id"]
+    return mine & (pc.field("session_start") <= event["event_time"]) & (pc.field("session_end") > event["event_time"])
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -52,4 +62,5 @@ def job() -> Job:
         writes=(TABLE,),
         transform=of,
         process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+        counts=counts,
     )

@@ -5,6 +5,9 @@ from the counts that changed and the ranks that are there: counts only grow, so 
 rise.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -64,6 +67,14 @@ def save(batch: Batch, counts: pa.Table) -> int:
     return upsert(batch, TABLE, ranked(both))
 
 
+def counts(event: Mapping[str, Any]) -> pc.Expression | None:
+    """Find the rows that an event counts in."""
+    if event["type"] != "page_view":
+        return None
+    mine = pc.field("product_id") == event["product_id"]
+    return mine & (pc.field("window_start") <= event["event_time"]) & (pc.field("window_end") > event["event_time"])
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -75,4 +86,5 @@ def job() -> Job:
         transform=lambda tables: views_in_five_minutes(tables[CLICKS]),
         mode="update",
         process=saving(save),
+        counts=counts,
     )

@@ -3,13 +3,19 @@
 State: a row for each minute, product and tier, until the watermark has passed the minute's end.
 """
 
-from pyspark.sql import DataFrame
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from streaming.batches import saving
-from streaming.job import Job
-from streaming.tables import columns, upsert
+from streaming.job import Batch, Job
+from streaming.late import late_events, minding_late
+from streaming.roles.enricher import attach_tier
+from streaming.tables import columns, read
 
 CLICKS = "silver.clicks_enriched"
 TABLE = "gold.views_per_minute"
@@ -24,9 +30,24 @@ def views_per_minute(clicks: DataFrame) -> DataFrame:
         .withColumn("window_start", F.col("minute.start"))
         .withColumn("window_end", F.col("minute.end"))
         .withColumn("late_views", F.lit(0))
+        .withColumn("late_dwell_ms", F.lit(0))
         .withColumn("day", F.to_date("window_start"))
     )
     return counted.select(*columns(table_named(TABLE)))
+
+
+def late_views(spark: SparkSession, batch: Batch) -> DataFrame:
+    """Count the page views that came too late, as if they had not."""
+    users = read(spark, "silver.users", batch.settings.warehouse, batch.generation)
+    return views_per_minute(attach_tier(late_events(spark, batch, "clicks"), users))
+
+
+def counts(event: Mapping[str, Any]) -> pc.Expression | None:
+    """Find the rows that an event counts in."""
+    if event["type"] != "page_view":
+        return None
+    mine = (pc.field("product_id") == event["product_id"]) & (pc.field("tier") == event["tier"])
+    return mine & (pc.field("window_start") <= event["event_time"]) & (pc.field("window_end") > event["event_time"])
 
 
 def job() -> Job:
@@ -39,5 +60,7 @@ def job() -> Job:
         writes=(TABLE,),
         transform=lambda tables: views_per_minute(tables[CLICKS]),
         mode="update",
-        process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+        process=saving(minding_late(TABLE, {"views": "late_views", "dwell_ms": "late_dwell_ms"}, late_views)),
+        minds_late=True,
+        counts=counts,
     )

@@ -4,7 +4,11 @@ State: carts and orders of a day, each until the other can no longer come. An or
 event before it; of the candidates, which may come in any order and in several batches, the latest wins.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -44,6 +48,13 @@ def save(batch: Batch, found: pa.Table) -> int:
     return upsert(batch, TABLE, latest, replaces=LATER)
 
 
+def counts(event: Mapping[str, Any]) -> pc.Expression | None:
+    """Find the rows that an event counts in."""
+    if event["type"] == "order_placed":
+        return pc.field("order_id") == event["order_id"]
+    return pc.field("cart_event_id") == event["event_id"]
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -54,4 +65,5 @@ def job() -> Job:
         writes=(TABLE,),
         transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS]),
         process=saving(save),
+        counts=counts,
     )

@@ -4,7 +4,11 @@ State: orders and payments of an hour, each until the other can no longer come. 
 one without a payment appears as unpaid when the watermark has passed its hour.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -50,6 +54,13 @@ def save(batch: Batch, found: pa.Table) -> int:
     return upsert(batch, TABLE, first, replaces=EARLIER)
 
 
+def counts(event: Mapping[str, Any]) -> pc.Expression | None:
+    """Find the rows that an event counts in."""
+    if event["type"] == "order_placed":
+        return pc.field("order_id") == event["order_id"]
+    return pc.field("payment_event_id") == event["event_id"]
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -60,4 +71,5 @@ def job() -> Job:
         writes=(TABLE,),
         transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS]),
         process=saving(save),
+        counts=counts,
     )

@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 from random import Random
+from typing import Literal
 
 import pytest
 from gold import catch_up, differences, records_of
@@ -51,6 +52,19 @@ def test_in_pieces_and_broken_off_after_every_commit_they_equal_it_too(
     lake.land(records[2 * third :])
     catch_up(lake)
     assert differences(lake, records) == {}
+
+
+@pytest.mark.parametrize("strategy", ["count", "merge"])
+def test_late_rows_are_counted_or_merged_as_configured(lake: Lake, strategy: Literal["count", "merge"]) -> None:
+    late = dict.fromkeys(("views_per_minute", "revenue_per_hour"), strategy)
+    lake.settings = lake.settings.model_copy(
+        update={"streaming": lake.settings.streaming.model_copy(update={"late": late})}
+    )
+    records = records_of(plan(7, 1_500))
+    for low, high in pairwise([0, len(records) // 2, len(records)]):
+        lake.land(records[low:high])
+        catch_up(lake, ["clicks_enriched", *late])
+    assert differences(lake, records, [f"gold.{name}" for name in late], strategy) == {}
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ select
     count(*) filter (where counts) as views,
     coalesce(sum(dwell_ms) filter (where counts), 0)::bigint as dwell_ms,
     count(*) filter (where late) as late_views,
+    coalesce(sum(dwell_ms) filter (where late), 0)::bigint as late_dwell_ms,
     window_start::date as day
 from views
 group by window_start, product_id, tier

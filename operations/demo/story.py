@@ -4,16 +4,16 @@ import shutil
 import time
 
 from rich.console import Console
-from rich.table import Table
 
 from config.settings import Settings, load_settings
 from config.spark import session
-from expectations.conservation import Verdict, check_ledger, check_truth
+from expectations.conservation import check_ledger, check_truth
 from local.broker import Broker
 from local.simulator.commands import simulate
 from local.simulator.plan import Plan
-from local.simulator.truth import Truth
-from streaming.commands import run_watched
+from operations.demo.landing import beside, flow
+from operations.demo.roles import show_edge, show_gold, show_reactor
+from streaming.commands import close_open, run_watched
 from streaming.job import jobs
 from streaming.runner import Runner
 
@@ -37,16 +37,24 @@ def run(console: Console, *, events: int, seed: int) -> int:
         console.rule("2 · A day in the shop, with known defects")
         truth = simulate(settings, Plan(seed=seed, events=events), console)
         console.print(f"{sum(truth.records.values()):,} records are waiting in the log.")
-        console.rule("3 · Landing: Kafka → bronze and silver, in one micro-batch")
+        console.rule("3 · Landing: Kafka → bronze and silver; then windows, joins and status: silver → gold")
         run_watched(Runner(settings, spark), list(jobs().values()), until_caught_up=True, console=console)
+        console.print("The day is over, and no event comes to move time on: what is still open is closed on request.")
+        close_open(settings, spark, list(jobs().values()), console)
         console.rule("4 · What was generated, and what was found")
         with console.status("Following every record …"):
             verdict = check_ledger(spark, settings)
             faults = [*verdict.faults, *check_truth(spark, settings, truth)]
-        equal = _beside(console, truth, verdict)
-        _flow(console, verdict)
+        equal = beside(console, truth, verdict)
+        flow(console, verdict)
         for fault in faults[:10]:
             console.print(f"✗ {fault}", style="red")
+        console.rule("5 · Gold: every event counted, in each table that it belongs to")
+        equal &= show_gold(console, settings)
+        console.rule("6 · The reactor: failed payments are retried, each once")
+        equal &= show_reactor(console, settings, truth)
+        console.rule("7 · The web edge: bots and personal data leave, by a transaction")
+        equal &= show_edge(console, settings, seed)
     finally:
         Broker(settings).stop()
     if faults or not equal:
@@ -73,41 +81,3 @@ def _own_home() -> Settings:
     Broker(settings).stop()
     shutil.rmtree(settings.home, ignore_errors=True)
     return settings
-
-
-def _beside(console: Console, truth: Truth, verdict: Verdict) -> bool:
-    table = Table("", "generated", "found", "", title="From the truth file, and from the tables")
-    for column in table.columns[1:3]:
-        column.justify = "right"
-    equal = True
-    for topic in sorted(truth.records):
-        counts = verdict.counts.get(topic, {})
-        for what, generated, found in (
-            ("records in the log", truth.records[topic], counts.get("bronze", 0)),
-            ("valid, on time, once", truth.accepted(topic), counts.get("silver", 0)),
-            ("late", len(truth.late.get(topic, [])), counts.get("late", 0)),
-            ("duplicates", len(truth.duplicates.get(topic, [])), counts.get("duplicates", 0)),
-            ("malformed", len(truth.malformed.get(topic, {})), counts.get("quarantined", 0)),
-        ):
-            equal &= generated == found
-            mark = "[green]✓[/]" if generated == found else "[red]✗[/]"
-            table.add_row(f"{topic}: {what}", f"{generated:,}", f"{found:,}", mark)
-        table.add_section()
-    console.print(table)
-    return equal
-
-
-def _flow(console: Console, verdict: Verdict) -> None:
-    """Draw where every record went."""
-    total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
-    if not total:
-        return
-    width = max(len(f"{count:,}") for count in total.values())
-    ways = (("silver", "silver.*"), ("quarantined", "silver.quarantine"), ("late", "silver.late"),
-            ("duplicates", "silver.duplicates"), ("erased", "erased"))  # fmt: skip
-    console.print(f"\nKafka {total['log']:,} ──▶ bronze.events {total['bronze']:,}")
-    for position, (term, name) in enumerate(ways):
-        branch = "└" if position == len(ways) - 1 else "├"
-        share = total[term] / total["bronze"] if total["bronze"] else 0
-        bar = "█" * max(round(share * 40), 1 if total[term] else 0)
-        console.print(f"   {branch}─▶ {name:<18} {total[term]:>{width},}  {bar} {share:.2%}")

@@ -1,0 +1,46 @@
+"""The demo's part on landing: what was generated beside what was found, and where every record went."""
+
+from rich.console import Console
+from rich.table import Table
+
+from expectations.conservation import Verdict
+from local.simulator.truth import Truth
+
+
+def beside(console: Console, truth: Truth, verdict: Verdict) -> bool:
+    """Print what was generated beside what was found; say whether all is equal."""
+    table = Table("", "generated", "found", "", title="From the truth file, and from the tables")
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    equal = True
+    for topic in sorted(truth.records):
+        counts = verdict.counts.get(topic, {})
+        for what, generated, found in (
+            ("records in the log", truth.records[topic], counts.get("bronze", 0)),
+            ("valid, on time, once", truth.accepted(topic), counts.get("silver", 0)),
+            ("late", len(truth.late.get(topic, [])), counts.get("late", 0)),
+            ("duplicates", len(truth.duplicates.get(topic, [])), counts.get("duplicates", 0)),
+            ("malformed", len(truth.malformed.get(topic, {})), counts.get("quarantined", 0)),
+        ):
+            equal &= generated == found
+            mark = "[green]✓[/]" if generated == found else "[red]✗[/]"
+            table.add_row(f"{topic}: {what}", f"{generated:,}", f"{found:,}", mark)
+        table.add_section()
+    console.print(table)
+    return equal
+
+
+def flow(console: Console, verdict: Verdict) -> None:
+    """Draw where every record went."""
+    total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
+    if not total:
+        return
+    width = max(len(f"{count:,}") for count in total.values())
+    ways = (("silver", "silver.*"), ("quarantined", "silver.quarantine"), ("late", "silver.late"),
+            ("duplicates", "silver.duplicates"), ("erased", "erased"))  # fmt: skip
+    console.print(f"\nKafka {total['log']:,} ──▶ bronze.events {total['bronze']:,}")
+    for position, (term, name) in enumerate(ways):
+        branch = "└" if position == len(ways) - 1 else "├"
+        share = total[term] / total["bronze"] if total["bronze"] else 0
+        bar = "█" * max(round(share * 40), 1 if total[term] else 0)
+        console.print(f"   {branch}─▶ {name:<18} {total[term]:>{width},}  {bar} {share:.2%}")
