@@ -3,10 +3,11 @@
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing.synchronize import Barrier
 
 from kafka import KafkaAdminClient
+from kafka.errors import CoordinatorNotAvailableError, GroupIdNotFoundError
 from pyspark.sql import SparkSession
 
 from config.kafka import end_offsets, ensure_topics, python_options
@@ -44,7 +45,8 @@ def measured(settings: Settings) -> dict[str, float]:
 
 
 def _took(settings: Settings, work: Callable[[Settings], None], processes: int) -> float:
-    with closing(KafkaAdminClient(**python_options(settings))) as admin:
+    there_is_none = suppress(CoordinatorNotAvailableError, GroupIdNotFoundError)
+    with closing(KafkaAdminClient(**python_options(settings))) as admin, there_is_none:
         admin.delete_groups([router.NAME])  # so that it reads all again
     context = multiprocessing.get_context("spawn")
     ready = context.Barrier(processes + 1)

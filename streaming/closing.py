@@ -3,7 +3,7 @@
 A watermark moves only with events: when a topic falls idle its last windows, sessions and unpaid orders stay open.
 Every job's transformation is right on bounded tables too, so what is open is worked out from the tables as they are
 and saved as the job itself would; state and watermark stay as they are. Should events come after all, the stream's own
-rows take the place of these, by key.
+rows take the place of these, by key; only a session whose beginning moves leaves its closed row behind.
 """
 
 import time
@@ -30,9 +30,12 @@ def close(job: Job, settings: Settings, spark: SparkSession) -> datetime | None:
         return None
     rows = job.of({table: read(spark, table, settings.warehouse, GENERATION) for table in job.reads})
     before = closed_until(settings, job.name, GENERATION)
-    still_open = rows.filter(F.expr(final_at) >= F.lit(before)) if before else rows
-    # In update mode all rows are in the table already: only that they are final is new.
-    source = still_open.localCheckpoint() if job.mode == "append" else read(spark, name, settings.warehouse, GENERATION)
+    if job.mode == "append":
+        # Computed before it is filtered: Spark would filter the events by their own 30 minutes, not the session's end.
+        source = rows.localCheckpoint()
+        source = source.filter(F.expr(final_at) >= F.lit(before)) if before else source
+    else:
+        source = read(spark, name, settings.warehouse, GENERATION)  # all is there: only that it is final is new
     last = source.agg(F.max(F.expr(final_at))).collect()[0][0]
     if last is None:
         return before

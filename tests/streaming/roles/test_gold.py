@@ -5,12 +5,14 @@ from random import Random
 from typing import Literal
 
 import pytest
-from gold import catch_up, differences, records_of
+from gold import ANSWERS, catch_up, differences, records_of
 from handmade import Lake
 
 from config.errors import LakehouseError
 from local.simulator.plan import Plan
 from streaming import batches, tables
+from streaming.closing import close
+from streaming.job import job_named
 
 
 def plan(seed: int, events: int = 3_000) -> Plan:
@@ -48,10 +50,27 @@ def test_in_pieces_and_broken_off_after_every_commit_they_equal_it_too(
                 break
             except LakehouseError as error:
                 assert "OSError: after" in error.problem
-    assert len(broken_off) == 9
+    assert broken_off == {f"after {name}" for name in ANSWERS}
     lake.land(records[2 * third :])
     catch_up(lake)
     assert differences(lake, records) == {}
+
+
+def test_what_is_open_is_closed_on_request_and_corrected_when_more_comes(lake: Lake) -> None:
+    records = records_of(plan(8, 1_500))
+    most = len(records) - 150
+    lake.land(records[:most])
+    waiting = ["sessions", "order_payments"]
+    catch_up(lake, waiting)
+    for name in waiting:
+        assert close(job_named(name), lake.settings, lake.spark)
+    names = [f"gold.{name}" for name in waiting]
+    assert differences(lake, records[:most], names, all_closed=True) == {}
+    lake.land(records[most:])
+    catch_up(lake, waiting)
+    for name in waiting:
+        close(job_named(name), lake.settings, lake.spark)
+    assert differences(lake, records, ["gold.order_payments"], all_closed=True) == {}
 
 
 @pytest.mark.parametrize("strategy", ["count", "merge"])
