@@ -66,7 +66,7 @@ def trace(
         console.print("/".join(str(part) for part in origin), markup=False)
         for step in follow(settings, origin):
             known |= step.found
-            console.print(f"  {'✓' if step.found else '–'} {step.place:<18} {step.story}", markup=False)
+            console.print(f"  {'✓' if step.found else '–'} {step.place:<22} {step.story}", markup=False)
     raise typer.Exit(0 if known else 1)
 
 

@@ -70,15 +70,17 @@ def _after(settings: Settings, table: str, event: dict[str, Any]) -> list[Step]:
         which = job.counts(event)
         declared = table_named(written)
         for row in _rows(settings, declared, which, list(declared.stored)) if which is not None else ():
-            steps.append(Step(written, True, _row(row)))
+            steps.append(Step(written, True, _row(row, event)))
             if declared.follows:
                 steps += _after(settings, written, row)
     return steps
 
 
-def _row(row: dict[str, Any]) -> str:
-    told = {name: f"{value:%H:%M:%S}" if isinstance(value, datetime) else value for name, value in row.items()}
-    return ", ".join(f"{name} {value}" for name, value in told.items() if value is not None and name != "day")
+def _row(row: dict[str, Any], event: dict[str, Any]) -> str:
+    """Say what a row tells that the event does not."""
+    new = {name: value for name, value in row.items() if value is not None and event.get(name) != value}
+    told = {name: f"{value:%H:%M:%S}" if isinstance(value, datetime) else value for name, value in new.items()}
+    return ", ".join(f"{name} {value}" for name, value in told.items() if name not in ("day", "event_date"))
 
 
 def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[str]) -> list[dict[str, Any]]:

@@ -5,14 +5,16 @@ from random import Random
 from typing import Literal
 
 import pytest
-from gold import ANSWERS, catch_up, differences, records_of
+from gold import ANSWERS, catch_up, differences, records_of, rows_of
 from handmade import Lake
 
 from config.errors import LakehouseError
 from local.simulator.plan import Plan
+from operations.trace import trace
 from streaming import batches, tables
 from streaming.closing import close
 from streaming.job import job_named
+from streaming.progress import last_progress
 
 
 def plan(seed: int, events: int = 3_000) -> Plan:
@@ -24,6 +26,10 @@ def test_all_at_once_every_table_equals_the_oracle(lake: Lake) -> None:
     lake.land(records)
     catch_up(lake)
     assert differences(lake, records) == {}
+    first = min((row for row in lake.rows("silver.clicks") if row.type == "page_view"), key=lambda row: row.event_time)
+    told = {step.place: step.story for step in trace(lake.settings, ("clicks", first.partition, first.offset))}
+    assert {"bronze.events", "silver.clicks", "silver.clicks_enriched", "gold.sessions"} <= set(told)
+    assert f"window_start {first.event_time:%H:%M}:00" in told["gold.views_per_minute"]
 
 
 def test_in_pieces_and_broken_off_after_every_commit_they_equal_it_too(
@@ -84,6 +90,22 @@ def test_late_rows_are_counted_or_merged_as_configured(lake: Lake, strategy: Lit
         lake.land(records[low:high])
         catch_up(lake, ["clicks_enriched", *late])
     assert differences(lake, records, [f"gold.{name}" for name in late], strategy) == {}
+
+
+def test_state_is_as_large_as_what_is_open_not_as_history(lake: Lake) -> None:
+    records = records_of(Plan(seed=9, events=2_400, days=4))
+    users = sum(record[0] == "users" for record in records)
+    cuts = [0, *(users + (len(records) - users) * day // 4 for day in range(1, 4)), len(records)]
+    kept, rows = [], []
+    for low, high in pairwise(cuts):
+        lake.land(records[low:high])
+        catch_up(lake, ["clicks_enriched", "views_per_minute", "order_payments"])
+        progress = [last_progress(name, lake.settings, 1) for name in ("views_per_minute", "order_payments")]
+        kept.append(sum(each.kept_rows for each in progress if each))
+        rows.append(sum(rows_of(lake.settings, "gold.views_per_minute", ["views"]).values()))
+    assert kept[0] > 0
+    assert rows[-1] > 3 * rows[0]
+    assert max(kept) < 0.5 * rows[0]
 
 
 @pytest.mark.slow
