@@ -3,6 +3,7 @@
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from types import FrameType
@@ -36,7 +37,6 @@ class Runner:
         self.settings = settings
         self.spark = spark
         self._stopping = threading.Event()
-        self._busy: dict[str, threading.Lock] = {}
 
     def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
         """Run the jobs, showing their progress, and stop them cleanly; give what each of them did last."""
@@ -102,28 +102,26 @@ class Runner:
         return rows.withWatermark("event_time", f"{int(delay.total_seconds())} seconds")
 
     def _processing(self, job: Job, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
-        busy = self._busy.setdefault(job.name, threading.Lock())
-
         def process(rows: DataFrame, batch_id: int) -> None:
-            with busy:
-                if self._stopping.is_set():
-                    # Begun after the stop was asked for: leave it to the next run, which takes it from the top.
-                    raise _Stopped
-                records = checkpoint.records(batch_id) if job.topics else 0
+            if self._stopping.is_set():
+                # Begun after the stop was asked for: leave it to the next run, which takes it from the top.
+                raise _Stopped
+            records = checkpoint.records(batch_id) if job.topics else 0
+            if job.topics:
                 _compile(rows.sparkSession, records)
-                job.process(
-                    Batch(
-                        rows=rows,
-                        job=job.name,
-                        id=batch_id,
-                        epoch=checkpoint.epoch,
-                        generation=GENERATION,
-                        settings=self.settings,
-                        records=records,
-                        closed_until=checkpoint.watermark(batch_id),
-                        landed=checkpoint.landed,
-                    )
+            job.process(
+                Batch(
+                    rows=rows,
+                    job=job.name,
+                    id=batch_id,
+                    epoch=checkpoint.epoch,
+                    generation=GENERATION,
+                    settings=self.settings,
+                    records=records,
+                    closed_until=checkpoint.watermark(batch_id),
+                    landed=checkpoint.landed,
                 )
+            )
 
         return process
 
@@ -145,13 +143,17 @@ class Runner:
                 self._stopping.wait(0.5)
 
     def _stop(self, followed: list[Followed]) -> None:
-        """Let the batch at hand come to its end, then stop: a clean stop leaves no half-written batch to repeat."""
+        """Let the batch at hand come to its end, then stop: a clean stop leaves no half-written batch to repeat.
+
+        A batch that begins now ends itself. Spark is asked to stop a query only between two batches: interrupted on its
+        way into Python, it would wait for an answer for ever.
+        """
         self._stopping.set()
+        deadline = time.monotonic() + STOP_SECONDS
         for each in followed:
-            ended = self._busy[each.job.name].acquire(timeout=STOP_SECONDS)
+            while each.query.isActive and each.query.status["isTriggerActive"] and time.monotonic() < deadline:
+                time.sleep(0.05)
             each.query.stop()
-            if ended:
-                self._busy[each.job.name].release()
 
     def _on_signals(self) -> Callable[[], None]:
         """Make Ctrl-C and kill mean: stop cleanly. pyspark's own handler would cancel the batch at hand."""
