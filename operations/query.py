@@ -11,19 +11,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from config.declarations import Table, tables
+from config.declarations import tables
 from config.errors import LakehouseError
 from config.settings import Settings
 from config.spark import session
+from operations.views import described, views
+from streaming.views import served
 
 
 def list_tables(settings: Settings, console: Console) -> None:
-    """List the declared tables that exist, with their rows."""
+    """List the tables that there are, with what each is, and how many rows the stored ones have."""
     grid = Grid("table", "rows", "what it is")
-    for table in tables().values():
-        for path in _paths(settings, table):
-            rows = deltalake.DeltaTable(path).count()
-            grid.add_row(table.name, f"{rows:,}", table.description)
+    for name in views(settings):
+        stored = served(settings, tables()[name]) if name in tables() else []
+        rows = sum(deltalake.DeltaTable(str(path)).count() for path in stored)
+        grid.add_row(name, f"{rows:,}" if stored else "", described(name))
     console.print(grid)
 
 
@@ -46,16 +48,11 @@ def show(settings: Settings, query: str, rows: int, console: Console) -> None:
 
 
 def register(spark: SparkSession, settings: Settings, query: str | None = None) -> None:
-    """Give the session the declared tables by name; only those a query names, when one is given."""
-    for table in tables().values():
-        if query is not None and not re.search(rf"\b{re.escape(table.name)}\b", query, re.IGNORECASE):
-            continue
-        paths = _paths(settings, table)
-        if paths:
-            valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
-            parts = (f"select *{valid_to} from delta.`{path.replace('`', '``')}`" for path in paths)  # noqa: S608
-            spark.sql(f"create database if not exists {table.layer}")
-            spark.sql(f"create view if not exists {table.name} as {' union all '.join(parts)}")
+    """Give the session a view of every table by its name; only of those a query names, when one is given."""
+    for name, selected in views(settings).items():
+        if query is None or re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE):
+            spark.sql(f"create database if not exists {name.partition('.')[0]}")
+            spark.sql(f"create view if not exists {name} as {selected}")
 
 
 def open_shell(settings: Settings) -> None:
@@ -64,13 +61,6 @@ def open_shell(settings: Settings) -> None:
     register(spark, settings)
     banner = "spark, settings and the tables are here: spark.table('silver.clicks').show()"
     code.interact(banner=banner, local={"spark": spark, "settings": settings}, exitmsg="")
-
-
-def _paths(settings: Settings, table: Table) -> list[str]:
-    """Find a table, or the folders that its several writers keep of it."""
-    path = table.path(settings.warehouse)
-    candidates = [path, *sorted(child for child in path.glob("*") if child.is_dir())]
-    return [str(each) for each in candidates if (each / "_delta_log").is_dir()]
 
 
 def _text(value: Any) -> str:

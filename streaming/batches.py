@@ -5,27 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 
 from config.declarations import table_named
 from config.settings import Settings
 from streaming.failpoints import failpoint
 from streaming.job import Batch
-from streaming.tables import append_once
+from streaming.tables import append_once, arrow_schema, rows_at
 
-_SCHEMA = pa.schema(
-    [
-        ("job", pa.string()),
-        ("generation", pa.int32()),
-        ("epoch", pa.int32()),
-        ("batch", pa.int64()),
-        ("written", pa.int64()),
-        ("closed_until", pa.timestamp("us", "UTC")),
-        ("by_request", pa.bool_()),
-        ("recorded_at", pa.timestamp("us", "UTC")),
-    ]
-)
+TABLE = "ops.batches"
 
 
 def saving(save: Callable[[Batch, pa.Table], int]) -> Callable[[Batch], None]:
@@ -51,7 +39,8 @@ def record(batch: Batch, written: int) -> None:
         "by_request": batch.closing,
         "recorded_at": datetime.now(UTC),
     }
-    append_once(_folder(batch.settings, batch.job), pa.Table.from_pylist([row], _SCHEMA), batch.application, batch.id)
+    rows = pa.Table.from_pylist([row], arrow_schema(table_named(TABLE)))
+    append_once(_folder(batch.settings, batch.job, batch.generation), rows, batch.application, batch.id)
     failpoint("after ops.batches")
 
 
@@ -73,14 +62,10 @@ def last(settings: Settings, job: str, generation: int = 1) -> dict[str, Any] | 
 
 def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:
     """Read the batches of a job's last epoch: what an earlier one knew of time is no longer true."""
-    path = str(_folder(settings, job))
-    if not deltalake.DeltaTable.is_deltatable(path):
-        return []
-    rows = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(use_threads=False).to_pylist()
-    ours = [row for row in rows if row["generation"] == generation]
-    epoch = max((row["epoch"] for row in ours), default=0)
-    return [row for row in ours if row["epoch"] == epoch]
+    rows = rows_at(_folder(settings, job, generation)).to_pylist()
+    epoch = max((row["epoch"] for row in rows), default=0)
+    return [row for row in rows if row["epoch"] == epoch]
 
 
-def _folder(settings: Settings, job: str) -> Path:
-    return table_named("ops.batches").path(settings.warehouse) / job
+def _folder(settings: Settings, job: str, generation: int) -> Path:
+    return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 import streaming
+from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings, nearest
 
@@ -38,7 +39,24 @@ class Batch:
     """The watermark: what is final before this moment of event time will not change; none for a job without state."""
 
     landed: Mapping[str, int] = field(default_factory=dict)
-    """By topic, the last offset that an unfinished batch before a reset may have written already."""
+    """By topic, the last offset that may be there already: of an unfinished batch, or of another generation."""
+
+    late_counts: bool = True
+    """Whether events that came late are set aside; a replay knows all of history, and has none."""
+
+    archives: bool = True
+    """Whether it writes the archive of the log: what is served does, a replay beside it does not."""
+
+    reading: Mapping[str, int] = field(default_factory=dict)
+    """The generation of a table that it only reads, where that is another than its own."""
+
+    def generation_of(self, name: str) -> int:
+        """Say which generation of a table this batch means."""
+        return self.reading.get(name, self.generation)
+
+    def path(self, name: str) -> Path:
+        """Say where the table is that this batch means."""
+        return table_named(name).path(self.settings.warehouse, self.generation_of(name))
 
     @property
     def application(self) -> str:
@@ -71,6 +89,9 @@ class Job:
 
     minds_late: bool = False
     """Whether it can count late rows or merge them into its windows, where settings ask for it."""
+
+    prefers: tuple[tuple[str, str], ...] = ()
+    """Where several rows of one key may come out: the order in which the first of them is the one that counts."""
 
     counts: Callable[[Mapping[str, Any]], pc.Expression | None] = lambda _: None
     """Which rows of its table an event counts in, if any: for those who trace it."""

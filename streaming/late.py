@@ -41,7 +41,7 @@ def minding_late(name: str, measures: Mapping[str, str], late: Callable[[SparkSe
         return written if strategy == "leave" else written + add_late(batch, merged=merged)
 
     def add_late(batch: Batch, *, merged: bool) -> int:
-        source = deltalake.DeltaTable(str(table_named(TABLE).path(batch.settings.warehouse, batch.generation)))
+        source = deltalake.DeltaTable(str(batch.path(TABLE)))
         once = (f"{batch.application}/late", source.version())
         if source.version() == 0:
             return 0
@@ -61,7 +61,7 @@ def minding_late(name: str, measures: Mapping[str, str], late: Callable[[SparkSe
 
 def late_events(spark: SparkSession, batch: Batch, topic: str) -> DataFrame:
     """Read the late events of a topic, typed as its silver table, each once."""
-    late = read(spark, TABLE, batch.settings.warehouse, batch.generation)
+    late = read(spark, TABLE, batch.settings.warehouse, batch.generation_of(TABLE))
     records = late.filter((F.col("topic") == topic) & F.col("duplicate_of").isNull()).select(
         *("topic", "partition", "offset", "key", "value"),
         F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,13 +16,12 @@ from config.declarations import table_named
 from config.settings import Settings
 from streaming.failpoints import failpoint
 from streaming.job import Batch
-from streaming.tables import append_once
+from streaming.tables import append_once, arrow_schema, rows_at
 
+TABLE = "ops.ledger"
 TERMS = ("silver", "quarantined", "erased", "late", "duplicates")
 Entry = list[dict[str, Any]]
 Ends = dict[tuple[str, int], int]
-
-_ARROW = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "timestamp": pa.timestamp("us", "UTC")}
 
 
 def count(verdicts: pa.Table, batch: Batch) -> Entry:
@@ -68,20 +66,18 @@ def record(entry: Entry, batch: Batch) -> None:
     """Write the entry of a batch, once."""
     now = datetime.now(UTC)
     rows = [{**row, "recorded_at": now} for row in entry]
-    append_once(folder(batch.settings, batch.job), pa.Table.from_pylist(rows, _schema()), batch.application, batch.id)
+    table = pa.Table.from_pylist(rows, arrow_schema(table_named(TABLE)))
+    append_once(folder(batch.settings, batch.job, batch.generation), table, batch.application, batch.id)
     failpoint("after ops.ledger")
 
 
 def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
     """Read the ledger: all jobs' folders, or those named, in the order in which batches were done."""
-    root = settings.warehouse / "ops" / "ledger"
-    names = jobs if jobs is not None else sorted(path.name for path in root.glob("*"))
+    names = list(jobs) if jobs is not None else ["*"]
+    root = table_named(TABLE).path(settings.warehouse)
     found: Entry = []
-    for name in names:
-        path = folder(settings, name)
-        if deltalake.DeltaTable.is_deltatable(str(path)):
-            # One thread: with more, the process now and then aborts at its end.
-            found += deltalake.DeltaTable(str(path)).to_pyarrow_dataset().to_table(use_threads=False).to_pylist()
+    for path in sorted(path for name in names for path in root.glob(f"g[0-9]*/{name}")):
+        found += rows_at(path).to_pylist()
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
 
 
@@ -95,10 +91,6 @@ def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
     return ends
 
 
-def folder(settings: Settings, job: str) -> Path:
-    """Say where a job's part of the ledger is."""
-    return table_named("ops.ledger").path(settings.warehouse) / job
-
-
-def _schema() -> pa.Schema:
-    return pa.schema([(name, _ARROW[column.type]) for name, column in table_named("ops.ledger").columns.items()])
+def folder(settings: Settings, job: str, generation: int) -> Path:
+    """Say where a job's part of the ledger is: one for each generation, as those are written side by side."""
+    return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job

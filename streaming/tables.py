@@ -1,7 +1,8 @@
 """Writing Delta tables so that a batch written twice is there once."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import deltalake
 import pyarrow as pa
@@ -16,9 +17,19 @@ from streaming.job import Batch
 
 # What tells a record of the log from every other, wherever it went.
 ORIGIN = ("topic", "partition", "offset")
+Order: TypeAlias = Sequence[tuple[str, str]]
+_ARROW = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
 
 
-def create_missing(names: tuple[str, ...], warehouse: Path, generation: int) -> None:
+def create_missing(names: Sequence[str], warehouse: Path, generation: int = 1) -> None:
     """Create the declared tables that do not exist yet, empty, so that readers find them from the start."""
     for name in names:
         table = table_named(name)
@@ -43,8 +54,8 @@ def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
     table = table_named(name)
     if isinstance(rows, pa.Table):
         here = rows.select(list(table.stored))
-        path = table.path(batch.settings.warehouse, batch.generation)
-        append_once(path, _new(batch, table, here) if batch.landed else here, batch.application, batch.id)
+        new = _new(batch, table, here) if batch.landed else here
+        append_once(batch.path(name), new, batch.application, batch.id)
     else:
         there = rows.select(*columns(table))
         _append_large(batch, table, _without_landed(batch, table, there) if batch.landed else there)
@@ -53,10 +64,8 @@ def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
 
 def append_once(path: Path, rows: pa.Table, application: str, version: int) -> None:
     """Append rows unless the table has seen this version of the application; the same promise as Delta's own."""
-    if deltalake.DeltaTable.is_deltatable(str(path)):
-        seen = deltalake.DeltaTable(str(path)).transaction_version(application)
-        if seen is not None and seen >= version:
-            return
+    if deltalake.DeltaTable.is_deltatable(str(path)) and seen(deltalake.DeltaTable(str(path)), application, version):
+        return
     deltalake.write_deltalake(
         str(path),
         rows,
@@ -81,10 +90,9 @@ def upsert(
     once: the application and its version, where they are not the batch's.
     """
     table = table_named(name)
-    target = deltalake.DeltaTable(str(table.path(batch.settings.warehouse, batch.generation)))
+    target = deltalake.DeltaTable(str(batch.path(name)))
     application, version = once or (batch.application, batch.id)
-    seen = target.transaction_version(application)
-    if not len(rows) or (seen is not None and seen >= version):
+    if not len(rows) or seen(target, application, version):
         return 0
     matches = [f"t.{key} = s.{key}" for key in table.key]
     for column in table.partitioned_by:
@@ -103,18 +111,55 @@ def upsert(
     return len(rows)
 
 
+def keeping_best(name: str, order: Order) -> Callable[[Batch, pa.Table], int]:
+    """Make a way to save rows of which, for each key, the first in an order counts: in a batch and in the table."""
+
+    def save(batch: Batch, rows: pa.Table) -> int:
+        return upsert(batch, name, best(rows, table_named(name).key, order), replaces=precedes(order))
+
+    return save
+
+
 def there(batch: Batch, name: str, which: pc.Expression) -> pa.Table:
-    """Read some rows of a table as it is now, without Spark."""
-    path = table_named(name).path(batch.settings.warehouse, batch.generation)
-    return deltalake.DeltaTable(str(path)).to_pyarrow_dataset().to_table(filter=which, use_threads=False)
+    """Read some rows of a batch's table as it is now."""
+    return rows_at(batch.path(name), which)
 
 
-def best(rows: pa.Table, key: list[str], order: list[tuple[str, str]]) -> pa.Table:
+def rows_at(path: Path, which: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read rows of a table without Spark, which takes a second for each; none where there is no table."""
+    if not deltalake.DeltaTable.is_deltatable(str(path)):
+        return pa.table({})
+    dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
+    # One thread: with more, the process now and then aborts at its end.
+    return dataset.to_table(columns=list(columns) if columns else None, filter=which, use_threads=False)
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """Give a table's stored columns as Arrow has them."""
+    return pa.schema([(name, _ARROW[column.type]) for name, column in table.stored.items()])
+
+
+def seen(table: deltalake.DeltaTable, application: str, version: int) -> bool:
+    """Tell whether a table remembers this version of the application, or a later one."""
+    last = table.transaction_version(application)
+    return last is not None and last >= version
+
+
+def best(rows: pa.Table, key: Sequence[str], order: Order) -> pa.Table:
     """Keep, of the rows of each key, the first in the given order."""
     ordered = rows.sort_by([*((name, "ascending") for name in key), *order])
     keys = ordered.select(key).to_pylist()
     first = [number == 0 or row != keys[number - 1] for number, row in enumerate(keys)]
     return ordered.filter(pa.array(first, pa.bool_()))
+
+
+def precedes(order: Order) -> str:
+    """Say in SQL that row s comes before row t in the given order; what is empty comes last."""
+    first, *rest = order
+    column, direction = first
+    comes_before = f"s.{column} {'<' if direction == 'ascending' else '>'} t.{column}"
+    condition = f"(s.{column} is not null and (t.{column} is null or {comes_before}))"
+    return f"({condition} or (s.{column} = t.{column} and {precedes(rest)}))" if rest else condition
 
 
 def _once(application: str, version: int) -> deltalake.CommitProperties:
@@ -129,23 +174,24 @@ def _append_large(batch: Batch, table: Table, rows: DataFrame) -> None:
         writer.option("txnAppId", batch.application)
         .option("txnVersion", batch.id)
         .option("mergeSchema", True)
-        .save(str(table.path(batch.settings.warehouse, batch.generation)))
+        .save(str(batch.path(table.name)))
     )
 
 
 def _new(batch: Batch, table: Table, rows: pa.Table) -> pa.Table:
-    """Leave out rows that an unfinished batch before a reset has written."""
+    """Leave out rows that are there: of an unfinished batch before a reset, or archived by another generation."""
     origin = [name for name in ORIGIN if name in table.columns]
-    landed = there(batch, table.name, pc.field("offset") <= max(batch.landed.values())).select(origin)
-    known = {tuple(row.values()) for row in landed.to_pylist()}
+    reaches = (pc.field("offset") <= max(batch.landed.values())) & (
+        pc.field("offset") >= pc.scalar(pc.min(rows["offset"]))
+    )
+    known = {tuple(row.values()) for row in there(batch, table.name, reaches).select(origin).to_pylist()}
     return rows.filter(pa.array([tuple(row.values()) not in known for row in rows.select(origin).to_pylist()]))
 
 
 def _without_landed(batch: Batch, table: Table, rows: DataFrame) -> DataFrame:
     origin = [name for name in ORIGIN if name in table.columns]
-    last = max(batch.landed.values())
-    landed = read(rows.sparkSession, table.name, batch.settings.warehouse, batch.generation).filter(
-        F.col("offset") <= last
+    landed = read(rows.sparkSession, table.name, batch.settings.warehouse, batch.generation_of(table.name)).filter(
+        F.col("offset") <= max(batch.landed.values())
     )
     return rows.join(landed.select(*origin), origin, "left_anti").select(*columns(table))
 

@@ -8,13 +8,13 @@ stretches that a batch touches are looked up in silver, never the history (docs/
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import deltalake
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from config.declarations import table_named, tables
+from config.declarations import landed_tables
 from streaming.job import Batch
+from streaming.tables import rows_at
 
 NEEDED = (
     *("topic", "partition", "offset", "event_id", "event_time", "arrival_time"),
@@ -46,7 +46,7 @@ def sort_out(rows: pa.Table, batch: Batch) -> pa.Table:
     """Give each record its verdict: quarantined, late, duplicate or silver, the first of these that fits."""
     horizon = batch.settings.streaming.dedup_horizon_minutes * 60
     broken = pc.greater(pc.list_value_length(rows["rules"]), 0)
-    late = pc.is_valid(rows["late_by_ms"])
+    late = pc.and_(pc.is_valid(rows["late_by_ms"]), batch.late_counts)
     verdict = pc.if_else(broken, QUARANTINED, pc.if_else(late, LATE, SILVER)).to_pylist()
     rules = rows["rules"].to_pylist()
     duplicate_of: list[dict[str, int] | None] = [None] * len(rows)
@@ -98,19 +98,16 @@ def _stretches(times: pa.ChunkedArray, horizon: int) -> Any:
 def _landed(rows: pa.Table, horizon: int, batch: Batch) -> pa.Table:
     """Read what landed before, in silver or as late, with an id of these and in the stretches of time they touch."""
     found = [_NOTHING]
-    for table in tables().values():
-        of_topic = rows.filter(pc.equal(rows["topic"], table.topic or ""))
+    for table in landed_tables():
+        of_topic = rows.filter(pc.equal(rows["topic"], table.topic))
         if not len(of_topic):
             continue
         ids = of_topic["event_id"].combine_chunks()
         which = _within(_stretches(of_topic["event_time"], horizon), horizon) & pc.field("event_id").isin(ids)
         late = which & (pc.field("topic") == table.topic) & pc.field("duplicate_of").is_null()
         for name, where in ((table.name, which), (LATE_TABLE, late)):
-            path = str(table_named(name).path(batch.settings.warehouse, batch.generation))
-            landed = deltalake.DeltaTable(path).to_pyarrow_dataset()
             columns = [column for column in _NOTHING.column_names if column != "topic"]
-            # One thread: with more, the process now and then aborts at its end.
-            copies = landed.to_table(columns=columns, filter=where, use_threads=False)
+            copies = rows_at(batch.path(name), where, columns)
             topic = pa.array([table.topic] * len(copies), pa.string())
             found.append(copies.append_column("topic", topic).select(_NOTHING.column_names).cast(_NOTHING.schema))
     return pa.concat_tables(found)

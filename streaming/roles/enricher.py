@@ -46,7 +46,7 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
 
 def enrich(batch: Batch) -> None:
     """Enrich one micro-batch of clicks with what is known of users now."""
-    users = read(batch.rows.sparkSession, "silver.users", batch.settings.warehouse, batch.generation)
+    users = read(batch.rows.sparkSession, "silver.users", batch.settings.warehouse, batch.generation_of("silver.users"))
     rows = attach_tier(batch.rows, users).localCheckpoint()
     count = rows.count()
     if count:

@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 from config.declarations import table_named
 from streaming.batches import saving
 from streaming.job import Batch, Job
-from streaming.tables import columns, upsert
+from streaming.tables import columns, precedes, upsert
 
 ORDERS = "silver.orders"
 TABLE = "gold.order_status"
-NEWER = "s.status_time > t.status_time or (s.status_time = t.status_time and s.status_event_id > t.status_event_id)"
+NEWER = precedes((("status_time", "descending"), ("status_event_id", "descending")))
 
 
 def order_status(orders: DataFrame) -> DataFrame:

@@ -7,20 +7,19 @@ event before it; of the candidates, which may come in any order and in several b
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from streaming.batches import saving
-from streaming.job import Batch, Job
-from streaming.tables import best, columns, upsert
+from streaming.job import Job
+from streaming.tables import columns, keeping_best
 
 CLICKS, ORDERS = "silver.clicks", "silver.orders"
 TABLE = "gold.conversions"
 WITHIN = "interval 24 hours"
-LATER = "s.cart_time > t.cart_time or (s.cart_time = t.cart_time and s.cart_event_id > t.cart_event_id)"
+LATEST = (("cart_time", "descending"), ("cart_event_id", "descending"))
 
 
 def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
@@ -42,12 +41,6 @@ def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
-def save(batch: Batch, found: pa.Table) -> int:
-    """Credit each order to the latest of its carts."""
-    latest = best(found, ["order_id"], [("cart_time", "descending"), ("cart_event_id", "descending")])
-    return upsert(batch, TABLE, latest, replaces=LATER)
-
-
 def counts(event: Mapping[str, Any]) -> pc.Expression | None:
     """Find the rows that an event counts in."""
     if event["type"] == "order_placed":
@@ -64,6 +57,7 @@ def job() -> Job:
         reads=(CLICKS, ORDERS),
         writes=(TABLE,),
         transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS]),
-        process=saving(save),
+        process=saving(keeping_best(TABLE, LATEST)),
+        prefers=LATEST,
         counts=counts,
     )

@@ -7,23 +7,19 @@ one without a payment appears as unpaid when the watermark has passed its hour.
 from collections.abc import Mapping
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from streaming.batches import saving
-from streaming.job import Batch, Job
-from streaming.tables import best, columns, upsert
+from streaming.job import Job
+from streaming.tables import columns, keeping_best
 
 ORDERS, PAYMENTS = "silver.orders", "silver.payments"
 TABLE = "gold.order_payments"
 WITHIN = "interval 1 hour"
-EARLIER = (
-    "s.paid and (not t.paid or s.payment_time < t.payment_time"
-    " or (s.payment_time = t.payment_time and s.payment_event_id < t.payment_event_id))"
-)
+FIRST = (("payment_time", "ascending"), ("payment_event_id", "ascending"))
 
 
 def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
@@ -48,12 +44,6 @@ def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
-def save(batch: Batch, found: pa.Table) -> int:
-    """Give each order the first of its payments."""
-    first = best(found, ["order_id"], [("payment_time", "ascending"), ("payment_event_id", "ascending")])
-    return upsert(batch, TABLE, first, replaces=EARLIER)
-
-
 def counts(event: Mapping[str, Any]) -> pc.Expression | None:
     """Find the rows that an event counts in."""
     if event["type"] == "order_placed":
@@ -70,6 +60,7 @@ def job() -> Job:
         reads=(ORDERS, PAYMENTS),
         writes=(TABLE,),
         transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS]),
-        process=saving(save),
+        process=saving(keeping_best(TABLE, FIRST)),
+        prefers=FIRST,
         counts=counts,
     )
