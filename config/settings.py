@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
@@ -60,6 +60,9 @@ class StreamingSettings(Section):
     )
     late: dict[str, Literal["leave", "count", "merge"]] = Field(
         default_factory=dict, description="by job: leave late rows aside, count them, or merge them into their window"
+    )
+    salted: dict[str, Annotated[int, Field(ge=2, le=38)]] = Field(
+        default_factory=dict, description="by job: over how many groups of its state the events of a key are spread"
     )
     skew_minutes: int = Field(20, ge=0, description="how far apart, in arrival time, two partitions may be read")
     dedup_horizon_minutes: int = Field(

@@ -14,7 +14,8 @@ from config.settings import Settings
 from local.simulator.plan import Plan
 from local.simulator.shop import shard_records
 from streaming.batches import closed_until
-from streaming.job import jobs
+from streaming.job import Job, in_stages, jobs
+from streaming.roles.aggregator.salting import as_configured
 from streaming.runner import Runner
 
 ANSWERS = ("silver.clicks_enriched", *(name for name in tables() if name.startswith("gold.")))
@@ -37,8 +38,19 @@ def records_of(plan: Plan) -> list[tuple[Any, ...]]:
 
 def catch_up(lake: Lake, names: Sequence[str] = ()) -> None:
     """Run every job that follows tables, or those named, until it has caught up."""
-    followers = [job for job in jobs().values() if job.reads and (not names or job.name in names)]
-    Runner(lake.settings, lake.spark).run(followers, until_caught_up=True)
+    chosen = [job for job in followers() if not names or job.name in names]
+    Runner(lake.settings, lake.spark).run(as_configured(chosen, lake.settings), until_caught_up=True)
+
+
+def followers() -> list[Job]:
+    """Give every job that follows tables, in the order in which data flows."""
+    return [job for stage in in_stages([job for job in jobs().values() if job.reads]) for job in stage]
+
+
+def configured(lake: Lake, **values: Any) -> None:
+    """Change settings of streaming."""
+    streaming = lake.settings.streaming.model_copy(update=values)
+    lake.settings = lake.settings.model_copy(update={"streaming": streaming})
 
 
 def differences(

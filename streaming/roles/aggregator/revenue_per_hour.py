@@ -1,6 +1,6 @@
 """Aggregator: silver.payments -> gold.revenue_per_hour, money received per merchant in tumbling hours.
 
-State: a row for each hour and merchant, until the watermark has passed the hour's end.
+State: a row for each hour and merchant (and salt), until the watermark has passed the hour's end.
 """
 
 from collections.abc import Mapping
@@ -14,18 +14,20 @@ from config.declarations import table_named
 from streaming.batches import saving
 from streaming.job import Batch, Job
 from streaming.late import late_events, minding_late
+from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.tables import columns
 
 PAYMENTS = "silver.payments"
 TABLE = "gold.revenue_per_hour"
+LATE_PARTS = {"payments": "late_payments", "revenue_cents": "late_revenue_cents"}
 
 
-def revenue_per_hour(payments: DataFrame) -> DataFrame:
+def revenue_per_hour(payments: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
     """Add up the payments received by hour and merchant."""
     added = (
-        payments.filter("type = 'payment_received'")
-        .groupBy(F.window("event_time", "1 hour").alias("hour"), "merchant_id")
-        .agg(F.count("*").alias("payments"), F.sum("amount_cents").alias("revenue_cents"))
+        salt.spread(payments.filter("type = 'payment_received'"))
+        .groupBy(F.window("event_time", "1 hour").alias("hour"), "merchant_id", *salt.key)
+        .agg(salt.count().alias("payments"), salt.sum("amount_cents").alias("revenue_cents"))
         .withColumn("window_start", F.col("hour.start"))
         .withColumn("window_end", F.col("hour.end"))
         .withColumn("late_payments", F.lit(0))
@@ -55,11 +57,9 @@ def job() -> Job:
         version=1,
         reads=(PAYMENTS,),
         writes=(TABLE,),
-        transform=lambda tables: revenue_per_hour(tables[PAYMENTS]),
+        transform=Saltable(lambda tables, salt: revenue_per_hour(tables[PAYMENTS], salt)),
         mode="update",
-        process=saving(
-            minding_late(TABLE, {"payments": "late_payments", "revenue_cents": "late_revenue_cents"}, late_revenue)
-        ),
+        process=saving(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_revenue))),
         minds_late=True,
         counts=counts,
     )

@@ -1,8 +1,8 @@
 """Aggregator: silver.clicks_enriched -> gold.trending, the most viewed products of five minutes, sliding by one.
 
-State: a row for each window and product, until the watermark has passed the window's end. The ranks are worked out
-from the counts that changed and the ranks that are there: counts only grow, so a product that did not change cannot
-rise.
+State: a row for each window and product (and salt), until the watermark has passed the window's end. The ranks are
+worked out from the counts that changed and the ranks that are there: counts only grow, so a product that did not
+change cannot rise.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from config.declarations import table_named
 from streaming.batches import saving
 from streaming.job import Batch, Job
+from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.tables import there, upsert
 
 CLICKS = "silver.clicks_enriched"
@@ -23,12 +24,12 @@ TABLE = "gold.trending"
 RANKS = 10
 
 
-def views_in_five_minutes(clicks: DataFrame) -> DataFrame:
+def views_in_five_minutes(clicks: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
     """Count page views by product in windows of five minutes that begin every minute."""
     return (
-        clicks.filter("type = 'page_view'")
-        .groupBy(F.window("event_time", "5 minutes", "1 minute").alias("span"), "product_id")
-        .agg(F.count("*").alias("views"))
+        salt.spread(clicks.filter("type = 'page_view'"))
+        .groupBy(F.window("event_time", "5 minutes", "1 minute").alias("span"), "product_id", *salt.key)
+        .agg(salt.count().alias("views"))
         .select(
             F.col("span.start").alias("window_start"),
             F.col("span.end").alias("window_end"),
@@ -83,8 +84,8 @@ def job() -> Job:
         version=1,
         reads=(CLICKS,),
         writes=(TABLE,),
-        transform=lambda tables: views_in_five_minutes(tables[CLICKS]),
+        transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)),
         mode="update",
-        process=saving(save),
+        process=saving(adding_up(["views"], save)),
         counts=counts,
     )

@@ -1,6 +1,6 @@
 """Aggregator: silver.clicks_enriched -> gold.views_per_minute, page views per product and tier in tumbling minutes.
 
-State: a row for each minute, product and tier, until the watermark has passed the minute's end.
+State: a row for each minute, product and tier (and salt), until the watermark has passed the minute's end.
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,21 @@ from config.declarations import table_named
 from streaming.batches import saving
 from streaming.job import Batch, Job
 from streaming.late import late_events, minding_late
+from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.roles.enricher import attach_tier
 from streaming.tables import columns, read
 
 CLICKS = "silver.clicks_enriched"
 TABLE = "gold.views_per_minute"
+LATE_PARTS = {"views": "late_views", "dwell_ms": "late_dwell_ms"}
 
 
-def views_per_minute(clicks: DataFrame) -> DataFrame:
+def views_per_minute(clicks: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
     """Count page views by minute, product and tier."""
     counted = (
-        clicks.filter("type = 'page_view'")
-        .groupBy(F.window("event_time", "1 minute").alias("minute"), "product_id", "tier")
-        .agg(F.count("*").alias("views"), F.sum("dwell_ms").alias("dwell_ms"))
+        salt.spread(clicks.filter("type = 'page_view'"))
+        .groupBy(F.window("event_time", "1 minute").alias("minute"), "product_id", "tier", *salt.key)
+        .agg(salt.count().alias("views"), salt.sum("dwell_ms").alias("dwell_ms"))
         .withColumn("window_start", F.col("minute.start"))
         .withColumn("window_end", F.col("minute.end"))
         .withColumn("late_views", F.lit(0))
@@ -58,9 +60,9 @@ def job() -> Job:
         version=1,
         reads=(CLICKS,),
         writes=(TABLE,),
-        transform=lambda tables: views_per_minute(tables[CLICKS]),
+        transform=Saltable(lambda tables, salt: views_per_minute(tables[CLICKS], salt)),
         mode="update",
-        process=saving(minding_late(TABLE, {"views": "late_views", "dwell_ms": "late_dwell_ms"}, late_views)),
+        process=saving(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_views))),
         minds_late=True,
         counts=counts,
     )
