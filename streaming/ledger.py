@@ -5,7 +5,9 @@ without its row in it is not whole. Each job has a folder of its own, because ea
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +28,8 @@ Ends = dict[tuple[str, int], int]
 
 def count(verdicts: pa.Table, batch: Batch) -> Entry:
     """Count a batch by topic and partition: its records, and each way they went, each by itself."""
-    came = _by_place(
-        verdicts,
-        [([], "count_all"), ("offset", "min"), ("offset", "max"), ("size", "sum"), ("arrival_time", "max")],
-    )
+    ends = [(name, end) for name in ("offset", "arrival_time") for end in ("min", "max")]
+    came = _by_place(verdicts, [([], "count_all"), ("size", "sum"), *ends])
     ways = {term: verdicts.filter(pc.equal(verdicts["verdict"], term)) for term in TERMS}
     counts = {term: _by_place(rows, [([], "count_all")]) for term, rows in ways.items()}
     times = _by_place(ways["silver"], [("event_time", "min"), ("event_time", "max")])
@@ -46,6 +46,7 @@ def count(verdicts: pa.Table, batch: Batch) -> Entry:
             "bytes": row["size_sum"],
             "min_event_time": times.get((topic, partition), {}).get("event_time_min"),
             "max_event_time": times.get((topic, partition), {}).get("event_time_max"),
+            "min_arrival_time": row["arrival_time_min"],
             "max_arrival_time": row["arrival_time_max"],
         }
         for (topic, partition), row in came.items()
@@ -89,6 +90,45 @@ def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
             place = (row["topic"], row["partition"])
             ends[place] = max(ends.get(place, 0), row["to_offset"])
     return ends
+
+
+@dataclass(frozen=True)
+class Skew:
+    """How far, in arrival time, a batch reached back behind what was read of its topic before: partitions lie apart."""
+
+    behind: timedelta
+    topic: str
+    epoch: int
+    batch: int
+
+    def within(self, budget: timedelta) -> bool:
+        """Tell whether the jobs that follow wait long enough for it."""
+        return self.behind <= budget
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        seconds = round(self.behind.total_seconds())
+        where = f"epoch {self.epoch}, batch {self.batch}"
+        return f"{self.topic}: partitions were read up to {seconds // 60} min {seconds % 60} s apart ({where})"
+
+
+def greatest_skew(settings: Settings, job: str, generation: int) -> Skew | None:
+    """Find the batch that reached back the furthest; none where no batch did."""
+    read: dict[str, datetime] = {}
+    found: list[Skew] = []
+    ours = (row for row in entries(settings, [job]) if row["generation"] == generation)
+    for (epoch, batch, topic), rows in groupby(sorted(ours, key=_place), key=_place):
+        parts = list(rows)
+        first = min((row["min_arrival_time"] for row in parts if row.get("min_arrival_time")), default=None)
+        if first and topic in read and first < read[topic]:
+            found.append(Skew(read[topic] - first, topic, epoch, batch))
+        last = max(row["max_arrival_time"] for row in parts)
+        read[topic] = max(last, read.get(topic, last))
+    return max(found, key=lambda skew: skew.behind, default=None)
+
+
+def _place(row: dict[str, Any]) -> tuple[int, int, str]:
+    return row["epoch"], row["batch"], row["topic"]
 
 
 def folder(settings: Settings, job: str, generation: int) -> Path:
