@@ -1,12 +1,15 @@
 """Landing: each record in bronze once and in exactly one place after it, however the log is cut into batches."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from handmade import NOON, Lake, Log, change, click
+from pyspark.sql import SparkSession
 
-from streaming import ledger, tables
+from streaming import landing, ledger, tables
 
 
 def test_a_valid_event_lands_typed_in_silver_and_untouched_in_bronze(lake: Lake, log: Log) -> None:
@@ -142,10 +145,38 @@ def test_large_appends_by_spark_give_the_same_as_small_ones(lake: Lake, another_
     assert by_spark.contents() == lake.contents()
 
 
+def test_a_batch_of_more_bytes_than_the_driver_takes_is_written_by_spark(
+    lake: Lake, log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(8):
+        log.send(click(f"e{n}", NOON + timedelta(seconds=n), product_id=f"p{n}" * 20_000))
+    log.send(b"garbage")
+    with _result_size(lake.spark, "300k"):
+        monkeypatch.setattr(landing, "_of_arrow", lambda *_: pytest.fail("it was brought to the driver"))
+        lake.land(log.records)
+    assert [(row.event_id, len(row.product_id)) for row in lake.rows("silver.clicks")] == [
+        (f"e{n}", 40_000) for n in range(8)
+    ]
+    assert [row.offset for row in lake.rows("silver.quarantine")] == [8]
+    assert [bytes(row.value) for row in lake.rows("bronze.events")] == [record[4] for record in log.records]
+
+
 def test_an_empty_batch_writes_nothing(lake: Lake) -> None:
     lake.land([])
     assert ledger.entries(lake.settings) == []
     assert lake.rows("bronze.events") == []
+
+
+@contextmanager
+def _result_size(spark: SparkSession, limit: str) -> Iterator[None]:
+    """Let the driver take less: Spark looks the limit up for each stage, though it offers no way to change it."""
+    conf = cast(Any, spark.sparkContext._jsc).sc().conf()
+    before = conf.get("spark.driver.maxResultSize")
+    conf.set("spark.driver.maxResultSize", limit)
+    try:
+        yield
+    finally:
+        conf.set("spark.driver.maxResultSize", before)
 
 
 def _die(name: str, place: str) -> None:
