@@ -4,17 +4,12 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import yaml
 
 from config.declarations import Table, tables
 from config.errors import LakehouseError
-from config.settings import ROOT, nearest
+from config.settings import nearest
+from expectations.rule_files import FOLDER, Entry, entries
 
-FOLDER = ROOT / "expectations" / "rules"
-SEVERITIES = ["quarantine", "fail", "warn"]
-KEYS = ["name", "column", "expression", "severity", "says"]
 # Words of an expression that are SQL, not columns.
 _SQL = {
     *(
@@ -52,6 +47,12 @@ class Rule:
     severity: str
     says: str
 
+    @property
+    def look(self) -> str:
+        """Give the command that shows all rows that break it."""
+        shown = dict.fromkeys([*tables()[self.table].key, self.column, *columns_in(self.expression)])
+        return asking(f"select {', '.join(shown)} from {self.table} where not ({self.expression})")  # noqa: S608
+
     def sql(self, columns: dict[str, str]) -> str:
         """Write the expression over other names for its columns, as the caller's frame has them."""
         return "".join(columns.get(word, word) if is_column else word for word, is_column in _words(self.expression))
@@ -59,11 +60,9 @@ class Rule:
 
 @cache
 def rules(table: str, folder: Path = FOLDER) -> tuple[Rule, ...]:
-    """Read the rules of a table; a table without a file has none."""
-    file = folder / f"{table}.yaml"
-    if not file.exists():
-        return ()
-    return tuple(_rule(file, node, tables()[table]) for node in _entries(file))
+    """Read what must hold for every row of a table; a table without a file has no rules."""
+    found = entries(folder / f"{table}.yaml")
+    return tuple(_rule(entry, tables()[table]) for entry in found if entry.form == "row")
 
 
 @cache
@@ -77,40 +76,25 @@ def all_rules(folder: Path = FOLDER) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def _entries(file: Path) -> list[yaml.MappingNode]:
-    try:
-        root = yaml.compose(file.read_text(), yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        raise LakehouseError(f"{file} is not YAML: {error}") from None
-    if not isinstance(root, yaml.SequenceNode) or not all(isinstance(n, yaml.MappingNode) for n in root.value):
-        raise LakehouseError(f"{file}: it must be a list of rules, each with {', '.join(KEYS)}.")
-    return list(root.value)
-
-
-def _rule(file: Path, node: yaml.MappingNode, table: Table) -> Rule:
-    values: dict[str, Any] = {}
-    for key, value in node.value:
-        if key.value not in KEYS:
-            raise _wrong(file, key, f"unknown key '{key.value}': {nearest(key.value, KEYS)}")
-        if not isinstance(value, yaml.ScalarNode):
-            raise _wrong(file, value, f"'{key.value}' must be a text")
-        values[key.value] = value
-    for key in KEYS:
-        if key not in values:
-            raise _wrong(file, node, f"the rule has no '{key}'")
-    severity, column, expression = values["severity"], values["column"], values["expression"]
-    if severity.value not in SEVERITIES:
-        raise _wrong(file, severity, f"severity '{severity.value}': {nearest(severity.value, SEVERITIES)}")
+def _rule(entry: Entry, table: Table) -> Rule:
+    if entry["severity"] == "quarantine" and not table.topic:
+        raise entry.wrong("severity", f"nothing is landed in {table.name}, so nothing is quarantined: fail or warn")
     columns = list(table.columns)
-    for node_, names in ((column, [column.value]), (expression, _columns(expression.value))):
+    for key, names in (("column", [entry["column"]]), ("expression", columns_in(entry["expression"]))):
         for name in names:
-            if name not in columns:
-                raise _wrong(file, node_, f"{table.name} has no column '{name}': {nearest(name, columns)}")
-    return Rule(table=table.name, **{key: values[key].value for key in KEYS})
+            entry.check(key, name, columns, f"{table.name} has no column")
+    return Rule(table=table.name, **entry.values)
 
 
-def _columns(expression: str) -> list[str]:
-    return [word for word, is_column in _words(expression) if is_column]
+def asking(query: str) -> str:
+    """Write a query as a command to copy into a shell."""
+    escaped = re.sub(r'([\\"$`])', r"\\\1", query)
+    return f'lakehouse sql "{escaped}"'
+
+
+def columns_in(expression: str) -> list[str]:
+    """Name the columns of an expression, each once, in their order."""
+    return list(dict.fromkeys(word for word, is_column in _words(expression) if is_column))
 
 
 def _words(expression: str) -> list[tuple[str, bool]]:
@@ -122,7 +106,3 @@ def _words(expression: str) -> list[tuple[str, bool]]:
         is_column = bool(_NAME.fullmatch(word)) and word.lower() not in _SQL and not calls
         found.append((word, is_column))
     return found
-
-
-def _wrong(file: Path, node: yaml.Node, what: str) -> LakehouseError:
-    return LakehouseError(f"{file}, line {node.start_mark.line + 1}: {what}", f"Mend {file}.")

@@ -1,0 +1,37 @@
+"""Results of checks -> ops.metrics, a folder for each who asks, as each process writes only tables of its own."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from config.declarations import table_named
+from config.settings import Settings
+from streaming.tables import append_once, arrow_schema
+
+if TYPE_CHECKING:
+    from expectations.gate import Finding
+
+TABLE = "ops.metrics"
+
+
+def record(settings: Settings, name: str, now: datetime, findings: "Iterable[Finding]") -> None:
+    """Append what came of each rule."""
+    rows = [
+        {
+            "audit": name,
+            "checked_at": now,
+            "table_name": each.table,
+            "rule": each.rule,
+            "severity": each.severity,
+            "passed": not each.rows,
+            "rows": each.rows,
+        }
+        for each in findings
+    ]
+    asked_by = name.split()[0]
+    path = table_named(TABLE).path(settings.warehouse) / asked_by
+    append_once(
+        path, pa.Table.from_pylist(rows, arrow_schema(table_named(TABLE))), asked_by, int(now.timestamp() * 1e6)
+    )

@@ -1,0 +1,43 @@
+"""Great Expectations' own place under the home: its suites and results, and Data Docs as a static site."""
+
+from pathlib import Path
+from typing import Any
+
+import great_expectations as gx
+from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
+
+from config.settings import Settings
+
+SITE = "data-docs"
+
+
+def context(settings: Settings) -> Any:
+    """Open Great Expectations on the suites and results of this home; nothing is ever sent anywhere."""
+    folder = settings.home / "reports"
+    # What is checked is made anew from the rule files each time; what came of it is kept.
+    stores = InMemoryStoreBackendDefaults().stores
+    for name, kept in (("expectations_store", "suites"), ("validation_results_store", "results")):
+        stores[name]["store_backend"] = _files(folder / "great-expectations" / kept)
+    site = {
+        "class_name": "SiteBuilder",
+        "show_how_to_buttons": False,
+        "store_backend": _files(folder / SITE),
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+    }
+    config = DataContextConfig(
+        stores=stores,
+        data_docs_sites={SITE: site},
+        analytics_enabled=False,
+        progress_bars={"globally": False},
+        store_backend_defaults=InMemoryStoreBackendDefaults(),
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)
+
+
+def index(settings: Settings) -> Path:
+    """Say where Data Docs begin."""
+    return settings.home / "reports" / SITE / "index.html"
+
+
+def _files(folder: Path) -> dict[str, str]:
+    return {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(folder)}
