@@ -1,9 +1,5 @@
 """Benchmark of landing: its rate against the limit, on the same records in the same run, and its memory."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -11,6 +7,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
+from benchmarks._memory import memory
 from benchmarks._timing import took
 from config.declarations import topics
 from config.kafka import end_offsets, spark_options
@@ -31,7 +28,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     simulate(settings, Plan(seed=1, events=EVENTS), QUIET)
     records = sum(end_offsets(settings, names).values())
     limit = min(took(lambda: _write_nowhere(_parsed(spark, settings, names))) for _ in range(2))
-    with _memory(spark) as used:
+    with memory(spark) as used:
         landing = took(lambda: Runner(settings, spark).run([job_named("landing")], until_caught_up=True))
     # The first of the batches warms up; after it memory should stay where it is.
     third = len(used) // 3
@@ -71,33 +68,3 @@ def parsed_events(names: list[str]) -> list[Column]:
         ).alias(name)
         for name in names
     ]
-
-
-@contextmanager
-def _memory(spark: SparkSession) -> Iterator[list[int]]:
-    """Sample the resident memory of the session's JVM and of this process together, once a second."""
-    used: list[int] = []
-    done = threading.Event()
-    pid = _jvm_pid(spark)
-
-    def sample() -> None:
-        while not done.wait(1):
-            used.append(_resident(pid) + _resident("self"))
-
-    thread = threading.Thread(target=sample)
-    thread.start()
-    try:
-        yield used
-    finally:
-        done.set()
-        thread.join()
-
-
-def _resident(pid: int | str) -> int:
-    (line,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) * 1024
-
-
-def _jvm_pid(spark: SparkSession) -> int:
-    jvm: Any = spark._jvm
-    return int(jvm.java.lang.ProcessHandle.current().pid())
