@@ -102,6 +102,9 @@ class Table(Declaration):
     final_at: str | None = None
     """The event time, in SQL, from which a row no longer changes; none: it may always change."""
 
+    changed_at: str | None = None
+    """Of a table whose rows are never final, the column with the event time of their last change."""
+
     @property
     def layer(self) -> str:
         """Name the layer: bronze, silver, gold, batch or ops."""
@@ -164,6 +167,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         known = list(table.columns)
         _check_names(file, "key", table.key, known)
         _check_names(file, "partitioned_by", table.partitioned_by, known)
+        _check_names(file, "changed_at", [table.changed_at] if table.changed_at else [], known)
         _check_names(file, "versioned_by", [table.versioned_by] if table.versioned_by else [], known)
         if table.topic:
             topic = topic_named(table.topic, topics_folder, file)

@@ -70,6 +70,21 @@ class StreamingSettings(Section):
     )
 
 
+class BatchSettings(Section):
+    """What the batch layer keeps."""
+
+    keep_publications: int = Field(3, ge=1, description="runs that `batch publish` can go back to")
+
+
+class CatalogSettings(Section):
+    """Where names are kept for all who read by SQL; without `metastore` the embedded catalog is used."""
+
+    metastore: str | None = Field(None, pattern="^thrift://", description="thrift://host:port of a Hive metastore")
+    port: int | None = Field(None, ge=1, le=65535, description="port of the embedded catalog; empty: chosen once, kept")
+    thrift: str | None = Field(None, pattern=r"^[^:/]+:\d+$", description="host:port of a Spark Thrift server, for dbt")
+    thrift_port: int | None = Field(None, ge=1, le=65535, description="port of this home's own; empty: chosen, kept")
+
+
 class ReactorSettings(Section):
     """How failed payments are retried."""
 
@@ -126,7 +141,9 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = Field(default_factory=lambda: KafkaSettings())
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings())
     streaming: StreamingSettings = Field(default_factory=lambda: StreamingSettings())
+    batch: BatchSettings = Field(default_factory=lambda: BatchSettings())
     router: RouterSettings = Field(default_factory=lambda: RouterSettings())
+    catalog: CatalogSettings = Field(default_factory=lambda: CatalogSettings())
     reactor: ReactorSettings = Field(default_factory=lambda: ReactorSettings())
     payment_api: PaymentApiSettings = Field(default_factory=lambda: PaymentApiSettings())
 

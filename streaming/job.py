@@ -4,7 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -92,6 +92,9 @@ class Job:
 
     prefers: tuple[tuple[str, str], ...] = ()
     """Where several rows of one key may come out: the order in which the first of them is the one that counts."""
+
+    reach: timedelta | None = timedelta(0)
+    """How far apart two events of different days may lie that count in one row; none where there is no bound."""
 
     counts: Callable[[Mapping[str, Any]], pc.Expression | None] = lambda _: None
     """Which rows of its table an event counts in, if any: for those who trace it."""

@@ -2,7 +2,7 @@
 
 import io
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,6 +12,7 @@ from rich.console import Console
 from config.settings import PREFIX, Settings, load_settings
 
 if TYPE_CHECKING:
+    from handmade import Lake, Log
     from pyspark.sql import SparkSession
 
     from local.broker import Broker
@@ -65,6 +66,32 @@ def fresh_home(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPat
     """Settings of an empty home, in a path with blanks, that also the commands of this test use."""
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "a fresh home"))
     return load_settings()
+
+
+@pytest.fixture
+def log() -> "Log":
+    """An empty log."""
+    from handmade import Log
+
+    return Log()
+
+
+@pytest.fixture
+def lake(spark: "SparkSession", fresh_home: Settings) -> "Lake":
+    """Empty tables, in a home that also the commands of this test use."""
+    from handmade import Lake
+
+    return Lake(spark, fresh_home)
+
+
+@pytest.fixture
+def another_lake(
+    spark: "SparkSession", fresh_home: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> "Callable[[], Lake]":
+    """Make further empty tables to compare with."""
+    from handmade import Lake
+
+    return lambda: Lake(spark, fresh_home.at(tmp_path_factory.mktemp("lake")))
 
 
 @pytest.fixture

@@ -65,5 +65,6 @@ def job() -> Job:
         reads=(ORDERS,),
         writes=(TABLE,),
         process=materialize,
+        reach=None,
         counts=counts,
     )

@@ -62,5 +62,6 @@ def job() -> Job:
         writes=(TABLE,),
         transform=of,
         process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+        reach=None,
         counts=counts,
     )

@@ -6,6 +6,7 @@ change cannot rise.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -87,5 +88,6 @@ def job() -> Job:
         transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)),
         mode="update",
         process=saving(adding_up(["views"], save)),
+        reach=timedelta(minutes=5),
         counts=counts,
     )

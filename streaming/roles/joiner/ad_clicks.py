@@ -4,6 +4,7 @@ State: impressions and clicks, each until the other can no longer come.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -57,5 +58,6 @@ def job() -> Job:
         writes=(TABLE,),
         transform=lambda tables: ad_clicks(tables[CLICKS]),
         process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+        reach=timedelta(minutes=5),
         counts=counts,
     )

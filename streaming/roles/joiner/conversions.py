@@ -5,6 +5,7 @@ event before it; of the candidates, which may come in any order and in several b
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -59,5 +60,6 @@ def job() -> Job:
         transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS]),
         process=saving(keeping_best(TABLE, LATEST)),
         prefers=LATEST,
+        reach=timedelta(hours=24),
         counts=counts,
     )

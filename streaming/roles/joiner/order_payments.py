@@ -5,6 +5,7 @@ one without a payment appears as unpaid when the watermark has passed its hour.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 import pyarrow.compute as pc
@@ -62,5 +63,6 @@ def job() -> Job:
         transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS]),
         process=saving(keeping_best(TABLE, FIRST)),
         prefers=FIRST,
+        reach=timedelta(hours=1),
         counts=counts,
     )

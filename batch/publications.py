@@ -1,0 +1,97 @@
+"""Publications: which rows of which runs are served -> one commit that all readers see at once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import deltalake
+import pyarrow as pa
+
+from batch import fence
+from batch.segments import RUN, Segments, path
+from config.declarations import table_named
+from config.errors import LakehouseError
+from config.settings import Settings, nearest
+from streaming.failpoints import failpoint
+from streaming.tables import append_once, arrow_schema, rows_at
+
+TABLE = "ops.publications"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What was served from some moment on: a run, and for each table and segment the run that computed it."""
+
+    number: int
+    run: str
+    published_at: datetime
+    tables: Mapping[str, Segments]
+
+
+def publications(settings: Settings) -> list[Publication]:
+    """List all publications, in their order."""
+    found: dict[int, Publication] = {}
+    for row in rows_at(table_named(TABLE).path(settings.warehouse)).to_pylist():
+        number = row["publication"]
+        each = found.setdefault(number, Publication(number, row["run"], row["published_at"], {}))
+        segments: Segments = each.tables.setdefault(row["table_name"], {})  # type: ignore[attr-defined]
+        segments[row["segment"]] = row["computed_by"]
+    return [found[number] for number in sorted(found)]
+
+
+def served(settings: Settings) -> Publication | None:
+    """Give the publication that is served now."""
+    return next(reversed(publications(settings)), None)
+
+
+def publish(settings: Settings, run: str, tables: Mapping[str, Segments]) -> Publication:
+    """Serve the given segments of every table, in one commit."""
+    last = served(settings)
+    now = datetime.now(UTC)
+    number = last.number + 1 if last else 1
+    common = {"publication": number, "run": run, "published_at": now}
+    rows = [
+        {**common, "table_name": name, "segment": segment, "computed_by": computed_by}
+        for name, segments in tables.items()
+        for segment, computed_by in segments.items()
+    ]
+    table = table_named(TABLE)
+    append_once(table.path(settings.warehouse), pa.Table.from_pylist(rows, arrow_schema(table)), "publication", number)
+    failpoint(f"after {TABLE}")
+    return Publication(number, run, now, tables)
+
+
+def publish_again(settings: Settings, run: str) -> Publication:
+    """Go back to what was served when a run was published."""
+    known = kept(settings)
+    found = [each for each in known if each.run == run]
+    if not found:
+        names = list(dict.fromkeys(each.run for each in known))
+        why = "was never published" if run in fence.runs(settings) else "is not kept"
+        raise LakehouseError(
+            f"Run '{run}' {why}: {nearest(run, names)}" if names else "Nothing was published yet.",
+            "lakehouse batch status   (lists the runs)",
+        )
+    return publish(settings, run, found[-1].tables)
+
+
+def kept(settings: Settings) -> list[Publication]:
+    """List the publications that one can go back to: as many runs as are configured, the last first served last."""
+    last_of_run = {each.run: each for each in publications(settings)}
+    newest = sorted(last_of_run.values(), key=lambda each: each.number)
+    return newest[-settings.batch.keep_publications :]
+
+
+def drop_unused(settings: Settings) -> int:
+    """Remove the rows of runs that no kept publication names; their files go when nobody can still be reading them."""
+    used = {run for each in kept(settings) for segments in each.tables.values() for run in segments.values()}
+    dropped = 0
+    for name in {name for each in publications(settings) for name in each.tables}:
+        table = deltalake.DeltaTable(str(path(settings, name)))
+        unused = {part[RUN] for part in table.partitions()} - used
+        if unused:
+            runs = ", ".join(f"'{run}'" for run in sorted(unused))
+            table.delete(f"{RUN} in ({runs})")
+            table.vacuum(retention_hours=24, enforce_retention_duration=False, dry_run=False)
+            dropped += len(unused)
+    return dropped
