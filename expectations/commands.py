@@ -12,36 +12,70 @@ from config.settings import Settings, load_settings, nearest
 from config.spark import session
 from expectations.conservation import Verdict, check_ledger, check_truth
 from local.simulator.truth import read_truth
+from streaming import ledger
 from streaming.ledger import TERMS
 
 app = typer.Typer()
 console = Console(highlight=False, soft_wrap=True)
-CHECKS = ["ledger", "all"]
+LAYERS = ["bronze", "silver", "gold", "serving"]
+CHECKS = [*LAYERS, "ledger", "all"]
+BEGIN = "Begin with: lakehouse broker start, lakehouse simulate, lakehouse stream run --until-caught-up"
 
 
 @app.command()
-def check(what: Annotated[str, typer.Argument(help="ledger or all.")] = "all") -> None:
-    """Prove that nothing was lost or doubled; exit code 1 when something does not add up.
+def check(
+    what: Annotated[str, typer.Argument(help="bronze, silver, gold, serving, ledger or all.")] = "all",
+) -> None:
+    """Check tables against their rules, and that nothing was lost or doubled; exit code 1 when something is wrong.
 
-    Example: lakehouse check ledger
+    A rule that only warns is printed and does not count. Data Docs show every rule, kept or not.
+
+    Example: lakehouse check silver
     """
     if what not in CHECKS:
         raise LakehouseError(f"There is no check '{what}': {nearest(what, CHECKS)}")
     settings = load_settings()
-    with console.status("Following every record …"):
-        spark = session(settings, "lakehouse check")
-        verdict = check_ledger(spark, settings)
-    if not verdict.counts:
-        console.print("The ledger is empty: nothing has been landed yet. Begin with: lakehouse stream run")
+    if not ledger.entries(settings):
+        console.print(f"There is nothing to check: nothing has been landed yet. {BEGIN}")
         return
+    with console.status("Starting Spark …"):
+        spark = session(settings, "lakehouse check")
+    passed = what == "ledger" or _layers_pass(spark, settings, LAYERS if what == "all" else [what])
+    if what in ("ledger", "all"):
+        passed = _ledger_balances(spark, settings) and passed
+    raise typer.Exit(0 if passed else 1)
+
+
+def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> bool:
+    with console.status("Loading Great Expectations …"):
+        from expectations import layers as served
+        from expectations import site
+    passed = True
+    for layer in layers:
+        with console.status(f"Checking {layer} …"):
+            audit = served.check(spark, settings, layer)
+        if audit is None:
+            console.print(f"{layer}: there is no table to check yet. {served.MADE_BY[layer]}")
+            continue
+        audit.show(console)
+        passed = passed and audit.passed
+    if site.index(settings).exists():
+        console.print(f"Data Docs: {site.index(settings)}")
+    return passed
+
+
+def _ledger_balances(spark: SparkSession, settings: Settings) -> bool:
+    with console.status("Following every record …"):
+        verdict = check_ledger(spark, settings)
     console.print(counts_table(verdict))
     faults = [*verdict.faults, *_against_truth(spark, settings, verdict)]
     for fault in faults[:40]:
         console.print(f"✗ {fault}", style="red")
-    if faults:
-        raise typer.Exit(1)
-    waiting = f" {verdict.waiting:,} records wait to be landed." if verdict.waiting else ""
-    console.print(f"✓ Every record landed is in bronze once and in exactly one place after it.{waiting}", style="green")
+    if not faults:
+        waiting = f" {verdict.waiting:,} records wait to be landed." if verdict.waiting else ""
+        story = "Every record landed is in bronze once and in exactly one place after it."
+        console.print(f"✓ {story}{waiting}", style="green")
+    return not faults
 
 
 def _against_truth(spark: SparkSession, settings: Settings, verdict: Verdict) -> list[str]:

@@ -72,22 +72,29 @@ class Audit:
             console.print(f"✓ {self.name}: {held} rules hold for {tables} tables.", style="green", markup=False)
 
 
-def audit(frames: Mapping[str, DataFrame], *, settings: Settings, name: str, ledger: Entry | None = None) -> Audit:
+def audit(
+    frames: Mapping[str, DataFrame],
+    *,
+    settings: Settings,
+    name: str,
+    beside: Mapping[str, DataFrame] | None = None,
+    ledger: Entry | None = None,
+) -> Audit:
     """Check tables against all their rules, write Data Docs, keep the results in ops.metrics.
 
     frames: by the declared name of a table, its rows, be they served or not. name: who asks and what for, as in
-    `batch 12`; its first word is the folder of ops.metrics. ledger: the entries that the tables of landing must agree
-    with. A rule that needs a table or a ledger that is not given is left out.
+    `batch 12`; its first word is the folder of ops.metrics. beside: tables that rules may refer to, not checked
+    themselves. ledger: the entries that landing's tables must agree with. A rule that needs what is not given is left
+    out.
     """
-    there = _views(frames, ledger)
-    context = site.context(settings)
-    now = datetime.now(UTC)
-    findings = []
+    there = _views({**(beside or {}), **frames}, ledger)
+    context, now = site.context(settings), datetime.now(UTC)
+    results: dict[Any, Any] = {}
     for layer, tables in groupby(sorted(frames), key=lambda table: table_named(table).layer):
         checkpoint = _checkpoint(context, f"{name}: {layer}", list(tables), there)
-        result = checkpoint.run(batch_parameters=dict(frames), run_id=RunIdentifier(f"{name}: {layer}", now))
-        findings += [finding for each in result.run_results.values() for finding in _findings(each)]
-    context.build_data_docs()
+        results |= checkpoint.run(batch_parameters=dict(frames), run_id=RunIdentifier(name, now)).run_results
+    site.publish(context, list(results))
+    findings = [finding for result in results.values() for finding in _findings(result)]
     metrics.record(settings, name, now, findings)
     return Audit(name, findings)
 

@@ -9,6 +9,7 @@ from great_expectations.data_context.types.base import DataContextConfig, InMemo
 from config.settings import Settings
 
 SITE = "data-docs"
+RESULTS_LISTED = 200
 
 
 def context(settings: Settings) -> Any:
@@ -22,7 +23,7 @@ def context(settings: Settings) -> Any:
         "class_name": "SiteBuilder",
         "show_how_to_buttons": False,
         "store_backend": _files(folder / SITE),
-        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder"},
+        "site_index_builder": {"class_name": "DefaultSiteIndexBuilder", "validation_results_limit": RESULTS_LISTED},
     }
     config = DataContextConfig(
         stores=stores,
@@ -32,6 +33,13 @@ def context(settings: Settings) -> Any:
         store_backend_defaults=InMemoryStoreBackendDefaults(),
     )
     return gx.get_context(mode="ephemeral", project_config=config)
+
+
+def publish(context: Any, results: list[Any]) -> None:
+    """Add results to Data Docs, each with its suite."""
+    context.build_data_docs(
+        resource_identifiers=[*results, *(result.expectation_suite_identifier for result in results)]
+    )
 
 
 def index(settings: Settings) -> Path:

@@ -18,8 +18,7 @@ from great_expectations.expectations.metrics.metric_provider import metric_parti
 from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 from pyspark.sql import functions as F
 
-from config.declarations import table_named
-from expectations.rules import Rule, columns_in, rules
+from expectations.rules import Rule, rules
 from expectations.table_rules import TableRule, table_rules
 
 SAMPLE = 5
@@ -34,8 +33,7 @@ def suite(table: str, there: Collection[str]) -> ExpectationSuite:
 
 
 def _row_expectation(rule: Rule) -> "ExpectRowsToKeepTheRule":
-    shown = dict.fromkeys([*table_named(rule.table).key, rule.column, *columns_in(rule.expression)])
-    return ExpectRowsToKeepTheRule(expression=rule.expression, shown=list(shown), **_told(rule))
+    return ExpectRowsToKeepTheRule(expression=rule.expression, shown=rule.shown, **_told(rule))
 
 
 def _table_expectation(rule: TableRule) -> "ExpectTheQueryToFindNothing":

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from config.declarations import Table, tables
+from expectations.expressions import asking, columns_in
 from expectations.rule_files import FOLDER, Entry, entries
-from expectations.rules import asking, columns_in
 
 BATCH = "{batch}"  # Great Expectations puts the table's name here
 LEDGER = "ledger"
