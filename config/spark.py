@@ -5,6 +5,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from config.errors import LakehouseError
 from config.jars import jars
 from config.java import find_java
 from config.rendering import render
@@ -33,6 +34,8 @@ def environment(settings: Settings) -> dict[str, str]:
     }
     for name in ("spark-defaults.conf", "log4j2.properties"):
         render(ROOT / "config" / name, conf / name, values)
+    if metastore := _metastore(settings):
+        render(ROOT / "config" / "hive-site.xml", conf / "hive-site.xml", {"metastore": metastore})
     return {
         "JAVA_HOME": str(find_java().home),
         "SPARK_CONF_DIR": str(conf),
@@ -43,7 +46,30 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def session(settings: Settings, name: str) -> SparkSession:
-    """Start the process's Spark session, or give the one it has."""
+def session(settings: Settings, name: str, *, catalog: bool = False) -> SparkSession:
+    """Start the process's Spark session, or give the one it has; with the catalog only for who needs its names."""
     os.environ.update(environment(settings))
-    return SparkSession.builder.appName(name).getOrCreate()
+    builder = SparkSession.builder.appName(name)
+    if not catalog:
+        return builder.getOrCreate()
+    if not _metastore(settings):
+        raise LakehouseError("The catalog has never been started here.", "lakehouse catalog start")
+    spark = builder.enableHiveSupport().getOrCreate()
+    if spark.conf.get("spark.sql.catalogImplementation") != "hive":
+        raise LakehouseError("This process has a Spark session without the catalog already; it can have only one.")
+    return spark
+
+
+def _metastore(settings: Settings) -> dict[str, str]:
+    """Say where the catalog is, as Hive wants it said; nothing before it was first started."""
+    if settings.catalog.metastore:
+        return {"hive.metastore.uris": settings.catalog.metastore}
+    port = settings.home / "catalog" / "port"
+    if not port.exists():
+        return {}
+    return {
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby://127.0.0.1:{port.read_text()}/metastore;create=true",
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.ClientDriver",
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+    }

@@ -71,35 +71,45 @@ def trace(
 
 
 @app.command()
-def shell() -> None:
+def shell(
+    notebook: Annotated[bool, typer.Option("--notebook", help="Open a Jupyter notebook instead.")] = False,
+) -> None:
     """Open a Python shell with `spark`, `settings` and every table by name.
 
     Example: lakehouse shell
     """
+    settings = load_settings()
+    if notebook:
+        from operations.notebook import open_notebook
+
+        raise typer.Exit(open_notebook(settings))
     from operations.query import open_shell
 
-    open_shell(load_settings())
+    open_shell(settings)
 
 
 @app.command()
 def down() -> None:
-    """Stop what runs in the background for this home: the broker.
+    """Stop what runs in the background for this home: the Thrift server, the catalog, the broker.
 
     Example: lakehouse down
     """
     from local.broker import Broker
+    from local.catalog import Catalog
+    from local.thrift import Thrift
     from operations.demo import demo_home
 
     settings = load_settings()
-    if settings.kafka.servers:
-        console.print("Nothing of ours runs: an external Kafka is configured.")
-        return
-    stopped = [Broker(each).stop() for each in (settings, demo_home(settings))]
-    running = [status for status in stopped if status.running]
-    for status in running:
-        console.print(f"Kafka (process {status.pid}) is stopped.")
+    homes = (settings, demo_home(settings))
+    servers = [kind(each) for each in homes for kind in (Thrift, Catalog)]
+    running = [(each.title, found.pid) for each in servers if (found := each.stop()).running]
+    brokers = [] if settings.kafka.servers else [Broker(each) for each in homes]
+    running += [("Kafka", stopped.pid) for each in brokers if (stopped := each.stop()).running]
+    for title, pid in running:
+        console.print(f"{title} (process {pid}) is stopped.")
     if not running:
-        console.print("Nothing was running.")
+        note = " An external Kafka is configured." if settings.kafka.servers else ""
+        console.print(f"Nothing was running.{note}")
 
 
 @app.command()

@@ -1,7 +1,9 @@
 """Asking the tables: SQL by their declared names, from the command line or a shell."""
 
 import code
+import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import deltalake
@@ -15,8 +17,12 @@ from config.declarations import tables
 from config.errors import LakehouseError
 from config.settings import Settings
 from config.spark import session
+from operations.catalog import connect, in_use
 from operations.views import described, views
 from streaming.views import served
+
+# What dbt builds is in the catalog only.
+BY_DBT = re.compile(r"\b(staging|serving|marts)\.\w", re.IGNORECASE)
 
 
 def list_tables(settings: Settings, console: Console) -> None:
@@ -26,14 +32,19 @@ def list_tables(settings: Settings, console: Console) -> None:
         stored = served(settings, tables()[name]) if name in tables() else []
         rows = sum(deltalake.DeltaTable(str(path)).count() for path in stored)
         grid.add_row(name, f"{rows:,}" if stored else "", described(name))
+    for name, description in _built_by_dbt(settings):
+        grid.add_row(name, "", description)
     console.print(grid)
 
 
 def show(settings: Settings, query: str, rows: int, console: Console) -> None:
     """Run a query and show its first rows."""
     with console.status("Starting Spark …"):
-        spark = session(settings, "lakehouse sql")
-        register(spark, settings, query)
+        if BY_DBT.search(query):
+            spark = connect(settings, "lakehouse sql")
+        else:
+            spark = session(settings, "lakehouse sql")
+            register(spark, settings, query)
     try:
         result = spark.sql(query)
         found = result.limit(rows + 1).collect()
@@ -57,10 +68,23 @@ def register(spark: SparkSession, settings: Settings, query: str | None = None) 
 
 def open_shell(settings: Settings) -> None:
     """Open an interactive Python with the session and the tables."""
-    spark = session(settings, "lakehouse shell")
-    register(spark, settings)
+    if in_use(settings):
+        spark = connect(settings, "lakehouse shell")
+    else:
+        spark = session(settings, "lakehouse shell")
+        register(spark, settings)
     banner = "spark, settings and the tables are here: spark.table('silver.clicks').show()"
     code.interact(banner=banner, local={"spark": spark, "settings": settings}, exitmsg="")
+
+
+def _built_by_dbt(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Name what the last run of dbt built, with its description."""
+    folder = settings.home / "reports" / "dbt"
+    if (folder / "manifest.json").exists() and (folder / "run_results.json").exists():
+        nodes = json.loads((folder / "manifest.json").read_text())["nodes"]
+        for node in sorted(nodes.values(), key=lambda node: (node["schema"], node["name"])):
+            if node["resource_type"] == "model" and node["schema"] != "staging":
+                yield f"{node['schema']}.{node['name']}", node["description"]
 
 
 def _text(value: Any) -> str:

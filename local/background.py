@@ -1,0 +1,189 @@
+"""Background servers: on loopback, one of each kind for a home, outliving the command that starts them."""
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from config.errors import LakehouseError
+from config.settings import Settings
+
+STOP_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Status:
+    """What is known of a server."""
+
+    running: bool
+    pid: int | None
+    port: int | None
+    note: str
+
+
+class Background:
+    """A server of one home: started once, known by its process, its port chosen once and kept."""
+
+    name: str
+    """Its folder, its log and its commands."""
+
+    title: str
+    """What messages call it."""
+
+    seconds = 60
+    """How long it may take to start."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Keep all of the server's state under the home."""
+        self.settings = settings
+        self.folder = settings.home / self.name
+        self.log = settings.home / "logs" / f"{self.name}.log"
+        self._pid_file = self.folder / "pid"
+        self._port_file = self.folder / "port"
+
+    @property
+    def configured_port(self) -> int | None:
+        """Give the port that settings ask for, if they do."""
+        return None
+
+    def command(self, port: int) -> list[str]:
+        """Give the command that serves on a port; its folder stands in it, so that its process can be told."""
+        raise NotImplementedError
+
+    def environment(self) -> dict[str, str]:
+        """Give the variables that it needs beyond those that are there."""
+        return {}
+
+    def status(self) -> Status:
+        """Look at the process behind the pid file, never only at the file."""
+        port = int(self._port_file.read_text()) if self._port_file.exists() else None
+        recorded = self._pid_file.read_text().strip() if self._pid_file.exists() else ""
+        if not recorded.isdigit():  # a killed start may leave the file empty
+            return Status(False, None, port, "not running")
+        pid = int(recorded)
+        if not self._is_ours(pid):
+            return Status(False, pid, port, f"not running: process {pid} is gone; its log: {self.log}")
+        return Status(True, pid, port, f"running as process {pid}")
+
+    def start(self) -> Status:
+        """Start the server unless it runs, and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self._alone():
+            if not self.status().running:
+                self._launch(self._port())
+        return self.status()
+
+    def stop(self) -> Status:
+        """Shut the server down cleanly; what it keeps stays."""
+        status = self.status()
+        if status.running and status.pid:
+            for number in (signal.SIGTERM, signal.SIGKILL):
+                os.kill(status.pid, number)
+                if self._ends(status.pid):
+                    break
+        self._pid_file.unlink(missing_ok=True)
+        return status
+
+    def _launch(self, port: int) -> None:
+        with self.log.open("ab") as output:
+            process = subprocess.Popen(
+                self.command(port),
+                env=os.environ | self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # it outlives the command, and the command's Ctrl-C
+            )
+        self._pid_file.write_text(str(process.pid))
+        self._wait_until_ready(process, port)
+
+    def _wait_until_ready(self, process: subprocess.Popen[bytes], port: int) -> None:
+        deadline = time.monotonic() + self.seconds
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                self._pid_file.unlink(missing_ok=True)
+                last = "\n".join(self.log.read_text(errors="replace").splitlines()[-3:])
+                raise LakehouseError(
+                    f"{self.title} stopped while starting (exit code {process.returncode}).\n{last}",
+                    f"Its log: {self.log}",
+                )
+            if answers(port):
+                return
+            time.sleep(0.1)
+        raise LakehouseError(f"{self.title} did not answer within {self.seconds} s.", f"Its log: {self.log}")
+
+    def _port(self) -> int:
+        """Take the configured port, or the remembered one, or a free one; remember it."""
+        configured = self.configured_port
+        if configured and answers(configured):
+            raise LakehouseError(
+                f"Port {configured}, configured for it, is taken by another program: {self.title} cannot start.",
+                "Stop that program, or choose another port in the settings.",
+            )
+        kept = int(self._port_file.read_text()) if self._port_file.exists() else None
+        port = configured or still_free(kept)
+        self._port_file.write_text(str(port))
+        return port
+
+    def _is_ours(self, pid: int) -> bool:
+        """Tell our server from another program that was given the same process id later."""
+        return str(self.folder) in command_line(pid)
+
+    def _ends(self, pid: int) -> bool:
+        deadline = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < deadline:
+            reap(pid)
+            if not self._is_ours(pid):
+                return True
+            time.sleep(0.1)
+        return False
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        with (self.folder / "lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def answers(port: int) -> bool:
+    """Tell whether a program takes connections on a port of this machine."""
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def still_free(port: int | None) -> int:
+    """Keep a remembered port while it is free; two homes may have remembered the same one."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port or 0))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def command_line(pid: int) -> str:
+    """Give the command line of a process; nothing when it has ended."""
+    file = Path(f"/proc/{pid}/cmdline")
+    if file.exists():
+        return file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    if Path("/proc/self").exists():
+        return ""
+    done = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def reap(pid: int) -> None:
+    """Collect a child that ended, so that it does not linger as a zombie where the starter is still alive."""
+    try:
+        os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return

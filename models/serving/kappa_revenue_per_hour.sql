@@ -1,0 +1,9 @@
+with
+
+gold as (
+
+    select * from {{ source('gold', 'revenue_per_hour') }}
+
+)
+
+select * from gold

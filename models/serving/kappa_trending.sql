@@ -1,0 +1,9 @@
+with
+
+gold as (
+
+    select * from {{ source('gold', 'trending') }}
+
+)
+
+select * from gold

@@ -1,0 +1,9 @@
+with
+
+merged as (
+
+    select * from {{ source('merged', 'ad_clicks') }}
+
+)
+
+select * from merged

@@ -1,0 +1,9 @@
+with
+
+merged as (
+
+    select * from {{ source('merged', 'order_payments') }}
+
+)
+
+select * from merged

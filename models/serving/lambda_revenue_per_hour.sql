@@ -1,0 +1,9 @@
+with
+
+merged as (
+
+    select * from {{ source('merged', 'revenue_per_hour') }}
+
+)
+
+select * from merged

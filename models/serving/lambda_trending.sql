@@ -1,0 +1,9 @@
+with
+
+merged as (
+
+    select * from {{ source('merged', 'trending') }}
+
+)
+
+select * from merged

@@ -1,0 +1,1 @@
+"""dbt with the project's profiles and Spark settings."""

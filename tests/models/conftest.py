@@ -1,0 +1,105 @@
+"""One lake, streamed, published part-way and built by dbt, for all tests of the models."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from gold import catch_up, records_of
+from handmade import Lake
+from pyspark.sql import SparkSession
+
+from batch.run import run as run_batch
+from config.settings import ROOT, Settings
+from local.catalog import Catalog
+from local.simulator.plan import Plan
+from local.thrift import Thrift
+
+READ = """
+import sys
+import pyarrow.parquet as pq
+from config.settings import load_settings
+from operations.catalog import connect
+spark = connect(load_settings(), "reading")
+for name in sys.argv[2:]:
+    pq.write_table(spark.table(name).toArrow(), f"{sys.argv[1]}/{name}.parquet")
+"""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A home in which dbt has built everything, and what is known of it."""
+
+    settings: Settings
+    records: list[tuple[Any, ...]]
+    """All that landed, and streamed."""
+
+    published: int
+    """How many of these the batch layer had read."""
+
+    said: str
+    """What dbt printed."""
+
+    def run(self, script: str) -> str:
+        """Run a script in this home, as a user of it would; the first command that fails ends it."""
+        return done(self.settings, ["bash", "-euo", "pipefail", "-c", script])
+
+    def read(self, *names: str) -> dict[str, pa.Table]:
+        """Read tables by their names in the catalog, from a process of their own."""
+        folder = self.settings.home / "tmp"
+        done(self.settings, [sys.executable, "-c", READ, str(folder), *names])
+        return {name: pq.read_table(folder / f"{name}.parquet") for name in names}
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Give what dbt knows of the project."""
+        found: dict[str, Any] = json.loads((self.settings.home / "reports" / "dbt" / "manifest.json").read_text())
+        return found
+
+    @property
+    def models(self) -> dict[str, dict[str, Any]]:
+        """Give the models by their names."""
+        return {node["name"]: node for node in self.manifest["nodes"].values() if node["resource_type"] == "model"}
+
+    @cached_property
+    def answers(self) -> dict[str, pa.Table]:
+        """Read every serving model and mart."""
+        names = [name for name, model in self.models.items() if model["schema"] != "staging"]
+        found = self.read(*(f"{self.models[name]['schema']}.{name}" for name in names))
+        return {name.partition(".")[2]: table for name, table in found.items()}
+
+
+def done(settings: Settings, command: list[str]) -> str:
+    """Run a command in a home and give what it printed."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = os.environ | {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200", "NO_COLOR": "1"}
+    ended = subprocess.run(command, cwd=ROOT, env=environ, text=True, capture_output=True, check=False)
+    assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
+    return ended.stdout
+
+
+@pytest.fixture(scope="session")
+def built(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    """Land, publish what has landed, land the rest, stream it all, and build."""
+    own = settings.at(tmp_path_factory.mktemp("models") / "a home")
+    lake = Lake(spark, own)
+    records = records_of(Plan(seed=31, events=2_400, days=4, late=0.05, duplicates=0.03, malformed=0.01))
+    published = len(records) * 3 // 5
+    lake.land(records[:published])
+    assert run_batch(spark, own, watch=lambda _: None).publication
+    lake.land(records[published:])
+    catch_up(lake)
+    try:
+        said = done(own, [sys.executable, "-m", "lakehouse", "dbt", "build"])
+        yield Built(own, records, published, said)
+    finally:
+        Thrift(own).stop()
+        Catalog(own).stop()
