@@ -1,0 +1,96 @@
+"""Finish a new project: leave out what was not chosen and what is the origin's, name it, start its history."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path.cwd()))
+
+from config.features import of_feature  # noqa: E402
+
+ANSWERS = json.loads(r"""{{ cookiecutter | tojson }}""")
+LEFT_OUT = {"both": [], "kappa": ["batch"], "lambda": ["replay"]}
+ROOT = Path.cwd()
+
+# How a mark begins and ends, as a comment of Python, YAML, SQL, Markdown or Jinja (which also reads this file).
+OPEN, SHUT = r"(?:#|--|<!--|[{]#-?)[ ]", r"(?:[ ](?:-->|-?#[}]))?"
+BLOCK = re.compile(rf"^[ ]*{OPEN}feature: (\w+){SHUT}\n(.*?)^[ ]*{OPEN}end of feature: \1{SHUT}\n", re.M | re.S)
+PIECE = re.compile(r"<!-- feature: (\w+) -->(.*?)<!-- end of feature: \1 -->")
+LINE = re.compile(rf"^(.*?)[ ]+{OPEN}feature: (\w+){SHUT}((?: \|)?)\n", re.M)
+INSTEAD = re.compile(r"^<!-- without feature: (\w+)\n(.*?)^-->\n", re.M | re.S)
+
+
+def leave_out(chosen: list[str]) -> None:
+    """Remove the files of features, the passages marked as theirs in other files, and all marks."""
+    files = [file.relative_to(ROOT).as_posix() for file in ROOT.rglob("*") if file.is_file()]
+    for feature in chosen:
+        for file in of_feature(feature, files, ROOT):
+            (ROOT / file).unlink()
+    for file in files:
+        if (ROOT / file).exists() and b"feature: " in (ROOT / file).read_bytes():
+            (ROOT / file).write_text(unmarked((ROOT / file).read_text(), chosen))
+    for folder in sorted((each for each in ROOT.rglob("*") if each.is_dir()), reverse=True):
+        if folder.name == "__pycache__":
+            shutil.rmtree(folder)
+        elif not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def unmarked(text: str, left_out: list[str]) -> str:
+    """Take marked passages out of a text if their feature is left out, else only their marks."""
+    text = BLOCK.sub(lambda found: "" if found[1] in left_out else found[2], text)
+    text = PIECE.sub(lambda found: "" if found[1] in left_out else found[2], text)
+    text = LINE.sub(lambda found: "" if found[2] in left_out else f"{found[1]}{found[3]}\n", text)
+    return INSTEAD.sub(lambda found: found[2] if found[1] in left_out else "", text)
+
+
+def rename() -> None:
+    """Put the answers where the origin has its own name and description."""
+    pyproject, readme, lock = (ROOT / name for name in ("pyproject.toml", "README.md", "requirements.lock"))
+    slug, description = ANSWERS["project_slug"], ANSWERS["description"]
+    if f"\n{slug}==" in lock.read_text():
+        sys.exit(f"No project was made: it needs a package that is called {slug!r} itself. Choose another slug.")
+    text = pyproject.read_text()
+    origin, told = (json.loads(re.findall(rf'^{key} = (".*")$', text, re.M)[0]) for key in ("name", "description"))
+    for key, value in {"name": slug, "version": "0.1.0", "description": description}.items():
+        head, _, tail = re.split(rf'^({key} = ".*")$', text, maxsplit=1, flags=re.M)
+        text = f"{head}{key} = {json.dumps(value, ensure_ascii=False)}{tail}"
+    pyproject.write_text(text)
+    lock.write_text(lock.read_text().replace(f"{origin} (pyproject.toml)", f"{slug} (pyproject.toml)"))
+    _, _, rest = readme.read_text().partition("\n")
+    readme.write_text(f"# {ANSWERS['project_name']}\n{rest.replace(told, description, 1)}")
+
+
+def start_history() -> None:
+    """Commit the project as it was made, where there is git."""
+    if not shutil.which("git"):
+        print("git is not installed: the project has no history yet.")
+        return
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True, env=environ).stdout
+
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    who = subprocess.run(["git", "config", "user.email"], capture_output=True, check=False, env=environ).stdout
+    if not who:  # a commit needs an author
+        slug = ANSWERS["project_slug"]
+        environ |= {f"GIT_{role}_NAME": slug for role in ("AUTHOR", "COMMITTER")}
+        environ |= {f"GIT_{role}_EMAIL": f"{slug}@localhost" for role in ("AUTHOR", "COMMITTER")}
+    git("init", "--quiet")
+    git("symbolic-ref", "HEAD", "refs/heads/main")
+    git("add", "--all")
+    git("-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "--message", "Start from the template")
+
+
+if __name__ == "__main__":
+    leave_out(["origin", *LEFT_OUT[ANSWERS["architecture"]]])
+    rename()
+    start_history()
+    print(
+        f"Made {ANSWERS['project_slug']} ({ANSWERS['architecture']}). Next: cd {ANSWERS['project_slug']} && make demo"
+    )
