@@ -7,7 +7,7 @@ ARGS ?=
 .PHONY: help setup java packages demo test lint types format bench faults lock down clean purge
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 setup: ## Make .venv, find Java, fetch the jars (PYTHON=... chooses a Python, YES=1 installs Java)
 	@config/setup.sh everything
@@ -39,6 +39,12 @@ bench: setup ## Measure rates and costs on this machine
 faults: setup ## Run the fault tests in their long form
 	@$(python) -m pytest -m faults $(ARGS)
 
+# feature: origin
+.PHONY: test-template
+test-template: setup ## Bake projects from the template, and run all tests of one
+	@$(python) -m pytest -m template $(ARGS)
+
+# end of feature: origin
 lock: packages ## Write requirements.lock from pyproject.toml (ARGS=--upgrade for newer versions)
 	@UV_CUSTOM_COMPILE_COMMAND="make lock" .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --extra dev pyproject.toml --output-file requirements.lock $(ARGS)

@@ -21,8 +21,9 @@ ROOT = Path.cwd()
 OPEN, SHUT = r"(?:#|--|<!--|[{]#-?)[ ]", r"(?:[ ](?:-->|-?#[}]))?"
 BLOCK = re.compile(rf"^[ ]*{OPEN}feature: (\w+){SHUT}\n(.*?)^[ ]*{OPEN}end of feature: \1{SHUT}\n", re.M | re.S)
 PIECE = re.compile(r"<!-- feature: (\w+) -->(.*?)<!-- end of feature: \1 -->")
-LINE = re.compile(rf"^(.*?)[ ]+{OPEN}feature: (\w+){SHUT}((?: \|)?)\n", re.M)
-INSTEAD = re.compile(r"^<!-- without feature: (\w+)\n(.*?)^-->\n", re.M | re.S)
+LINE = re.compile(rf"^(.*?\S)[ ]+{OPEN}feature: (\w+){SHUT}((?: \|)?)\n", re.M)
+OTHERWISE = re.compile(rf"^([ ]*)(.*?\S)[ ]+{OPEN}without feature (\w+): (.*?){SHUT}\n", re.M)
+INSTEAD = re.compile(r"^<!-- without feature (\w+):\n(.*?)^-->\n", re.M | re.S)
 
 
 def leave_out(chosen: list[str]) -> None:
@@ -32,7 +33,7 @@ def leave_out(chosen: list[str]) -> None:
         for file in of_feature(feature, files, ROOT):
             (ROOT / file).unlink()
     for file in files:
-        if (ROOT / file).exists() and b"feature: " in (ROOT / file).read_bytes():
+        if (ROOT / file).exists() and b" feature" in (ROOT / file).read_bytes():
             (ROOT / file).write_text(unmarked((ROOT / file).read_text(), chosen))
     for folder in sorted((each for each in ROOT.rglob("*") if each.is_dir()), reverse=True):
         if folder.name == "__pycache__":
@@ -46,6 +47,7 @@ def unmarked(text: str, left_out: list[str]) -> str:
     text = BLOCK.sub(lambda found: "" if found[1] in left_out else found[2], text)
     text = PIECE.sub(lambda found: "" if found[1] in left_out else found[2], text)
     text = LINE.sub(lambda found: "" if found[2] in left_out else f"{found[1]}{found[3]}\n", text)
+    text = OTHERWISE.sub(lambda found: f"{found[1]}{found[4] if found[3] in left_out else found[2]}\n", text)
     return INSTEAD.sub(lambda found: found[2] if found[1] in left_out else "", text)
 
 
@@ -88,6 +90,7 @@ def start_history() -> None:
 
 
 if __name__ == "__main__":
+    Path("gitignore").rename(".gitignore")  # git does not read one that is a link, and says so each time
     leave_out(["origin", *LEFT_OUT[ANSWERS["architecture"]]])
     rename()
     start_history()

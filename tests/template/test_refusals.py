@@ -1,0 +1,49 @@
+"""Answers from which no project can be made: a message that says why, and nothing left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from config.settings import ROOT
+from tests.template.baking import NAMED, run
+
+pytestmark = pytest.mark.template
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        ({"project_name": "   ", "project_slug": "fine"}, "project_name is blank"),
+        ({"project_name": 'Ann"s', "project_slug": "fine"}, "project_name 'Ann\"s': begin with a letter or digit"),
+        ({"project_name": "Ann's", "project_slug": "fine"}, 'project_name "Ann\'s": begin with'),
+        ({"project_name": "Straße", "project_slug": "fine"}, "project_name 'Straße': begin with"),
+        ({"project_slug": "My Lakehouse"}, "project_slug 'My Lakehouse' is no package name"),
+        ({"project_slug": "2fast"}, "project_slug '2fast' is no package name"),
+        ({"project_slug": "../outside"}, "project_slug '../outside' is no package name"),
+        ({"project_slug": "snake_case"}, "project_slug 'snake_case' is no package name"),
+        ({"project_slug": "pyspark"}, "it needs a package that is called 'pyspark' itself"),
+        ({"description": " "}, "description: say in one line"),
+        ({"description": "two\nlines"}, "description: say in one line"),
+        ({"architecture": "delta"}, "delta provided for choice variable architecture"),
+    ],
+)
+def test_a_bad_answer_is_named_and_leaves_nothing(tmp_path: Path, answers: dict[str, str], told: str) -> None:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    extra = [f"{key}={value}" for key, value in (NAMED | answers).items()]
+    done = run("cookiecutter", str(ROOT), "--no-input", *extra, folder=folder)
+    assert done.returncode != 0
+    assert told in done.stderr + done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert list(folder.iterdir()) == []
+
+
+def test_an_existing_folder_is_named_and_stays_as_it_is(tmp_path: Path) -> None:
+    mine = tmp_path / "my-lakehouse" / "mine.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+    done = run("cookiecutter", str(ROOT), "--no-input", folder=tmp_path)
+    assert done.returncode != 0
+    assert "my-lakehouse" in done.stdout + done.stderr
+    assert "already exists" in done.stdout + done.stderr
+    assert [path.name for path in mine.parent.iterdir()] == ["mine.txt"]

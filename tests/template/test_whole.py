@@ -1,0 +1,87 @@
+"""Each architecture is whole in itself: style, types, commands, documents and models, without what was left out."""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from config.settings import ROOT
+from tests.template.baking import LEFT_OUT, files_of, outside, run
+
+pytestmark = [pytest.mark.template, pytest.mark.parametrize("architecture", sorted(LEFT_OUT))]
+Bake = Callable[..., Path]
+
+
+def test_its_style_is_clean(bake: Bake, architecture: str) -> None:
+    for check in (("check",), ("format", "--check")):
+        done = run(sys.executable, "-m", "ruff", *check, "--no-cache", ".", folder=bake(architecture))
+        assert done.returncode == 0, done.stdout
+
+
+def test_its_types_are_clean(bake: Bake, architecture: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    cache = tmp_path_factory.getbasetemp() / "types"  # shared: most files are the same in each
+    if not cache.exists() and (ROOT / ".mypy_cache").exists():
+        shutil.copytree(ROOT / ".mypy_cache", cache)
+    done = run(sys.executable, "-m", "mypy", "--cache-dir", str(cache), folder=bake(architecture))
+    assert done.returncode == 0, done.stdout
+
+
+def test_its_commands_are_those_of_its_features(bake: Bake, architecture: str) -> None:
+    project = bake(architecture)
+    done = run(sys.executable, "-m", "lakehouse", "--help", folder=project, PYTHONPATH=str(project))
+    assert done.returncode == 0, done.stderr
+    groups = {"batch": architecture != "kappa", "replay": architecture != "lambda", "stream": True, "new": True}
+    assert {name: f" {name} " in done.stdout for name in groups} == groups
+
+
+def test_its_documents_and_makefile_say_what_is_true(bake: Bake, architecture: str) -> None:
+    project = bake(architecture)
+    done = run(
+        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_docs.py", "tests/test_makefile.py",
+        folder=project, PYTHONPATH=str(project),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_no_file_speaks_of_a_module_or_model_that_is_not_there(bake: Bake, architecture: str) -> None:
+    project = bake(architecture)
+    models = {Path(name).stem for name in files_of(project) if name.startswith("models/") and name.endswith(".sql")}
+    for name in files_of(project):
+        text = (project / name).read_text()
+        if name.endswith(".py"):
+            for module in re.findall(r"^\s*(?:from|import) ((?:batch|streaming\.replay)[\w.]*)", text, re.M):
+                found = project / module.replace(".", "/")
+                assert found.is_dir() or found.with_suffix(".py").is_file(), f"{name}: {module}"
+        if name.startswith("models/"):
+            assert set(re.findall(r"\bref\('(\w+)'\)", text)) <= models, name
+
+
+def test_its_dbt_sources_are_its_tables(bake: Bake, architecture: str) -> None:
+    project = bake(architecture)
+    tables = {path.stem for path in (project / "config" / "tables").glob("[a-z]*.yaml")}
+    for file in (project / "models").rglob("sources.yml"):
+        for source in yaml.safe_load(file.read_text())["sources"]:
+            layer = {"merged": "gold"}.get(source["name"], source["name"])
+            assert {f"{layer}.{table['name']}" for table in source["tables"]} <= tables
+            assert source["name"] != "merged" or architecture != "kappa"
+
+
+def test_no_setting_is_left_without_its_feature(bake: Bake, architecture: str) -> None:
+    code = "from config.settings import Settings as S; print(*S.model_fields)"
+    project = bake(architecture)
+    found = run(sys.executable, "-c", code, folder=project, PYTHONPATH=str(project)).stdout.split()
+    assert ("batch" in found) == (architecture != "kappa")
+    assert "streaming" in found
+
+
+@pytest.mark.slow
+def test_its_own_tests_pass(bake: Bake, architecture: str) -> None:
+    """Run `make test` as its owner would, with an environment of its own; of one architecture, it takes long."""
+    if architecture != "kappa":
+        return
+    done = run("make", "test", folder=bake(architecture), PATH=outside()["PATH"].partition(":")[2])
+    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
