@@ -79,6 +79,9 @@ def publish(
 
 def show(result: Result, console: Console) -> None:
     """Print what a run did and what it cost."""
+    if result.publication and not result.changed:
+        console.print(f"Nothing was landed since run {result.publication.run}, which is served.")
+        return
     days = sum(result.changed.values())
     how = "all of it" if result.full else f"{days:,} segments of {len(result.changed)} tables, as only they changed"
     console.print(f"Run {result.run}: {result.fence.records:,} records of the archive, {how}.")

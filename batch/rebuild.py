@@ -1,10 +1,12 @@
 """Rebuild: judged records -> silver, then every gold table, for the days whose inputs changed."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import partial
 
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from batch import records, segments
@@ -15,6 +17,7 @@ from config.declarations import table_named
 from config.settings import Settings
 from streaming.job import Job, in_stages, jobs
 from streaming.parsing import contracts
+from streaming.tables import best_of
 
 Watch = Callable[[str], None]
 ALL = None
@@ -44,25 +47,28 @@ class Rebuild:
             touched |= {day + timedelta(days=step) for day in touched for step in (-1, 1)}
         judged = self._judged().filter(F.col(SEGMENT).isin(touched)) if self.base else self._judged()
         aside = records.exceptions(judged, horizon).localCheckpoint()
+        writes: list[Callable[[], None]] = []
         for contract in contracts():
             if days.get(contract.topic.name):
                 source, copies = judged, aside
                 if self.base and not segments.by_days(contract.table):
                     source = self._judged().filter(F.col("topic") == contract.topic.name)
                     copies = records.exceptions(source, horizon)
-                self._write(contract.table.name, records.landed(source, copies, contract.topic.name), touched, watch)
+                rows = records.landed(source, copies, contract.topic.name)
+                writes.append(partial(self._write, contract.table.name, rows, touched, watch))
         if days:
             quarantined = records.quarantined(judged, aside, archive)
-            self._write("silver.quarantine", quarantined, touched, watch, F.col(SEGMENT))
-            self._write("silver.duplicates", records.duplicates(judged, aside), touched, watch, F.col(SEGMENT))
+            duplicates = records.duplicates(judged, aside)
+            writes.append(partial(self._write, "silver.quarantine", quarantined, touched, watch, F.col(SEGMENT)))
+            writes.append(partial(self._write, "silver.duplicates", duplicates, touched, watch, F.col(SEGMENT)))
+        self._at_once(writes)
 
     def gold(self, watch: Watch) -> None:
         """Run every job that follows tables on those that changed, in the order in which data flows."""
         for stage in in_stages([job for job in jobs().values() if job.reads]):
-            for job in stage:
-                reads = (*job.reads, *LOOKS_UP.get(job.name, ()))
-                if any(self.changed.get(name) for name in reads):
-                    self._compute(job, reads, watch)
+            reads = {job: (*job.reads, *LOOKS_UP.get(job.name, ())) for job in stage}
+            changed = [job for job in stage if any(self.changed.get(name) for name in reads[job])]
+            self._at_once([partial(self._compute, job, reads[job], watch) for job in changed])
 
     def frame(self, name: str, days: set[date] | None = ALL) -> DataFrame:
         """Read a table as this run has it so far, or some days of it."""
@@ -89,7 +95,7 @@ class Rebuild:
             outputs = {day + timedelta(days=step) for day in touched for step in range(-apart, apart + 1)}
             inputs = {day + timedelta(days=step) for day in outputs for step in range(-apart, apart + 1)}
         frames = {read: self.frame(read, inputs if segments.by_days(table_named(read)) else ALL) for read in reads}
-        rows = best(BOUNDED.get(job.name, job.of)(frames), job)
+        rows = best_of(BOUNDED.get(job.name, job.of)(frames), table.key, job.prefers)
         rows = rows if outputs is ALL else rows.filter(segments.segment_of(table).isin(outputs))
         self._write(name, rows, outputs, watch)
 
@@ -110,6 +116,12 @@ class Rebuild:
         """Say how many days apart two events may lie that count in one row; none if there is no bound."""
         return None if job.reach is None else -(-job.reach // timedelta(days=1))
 
+    def _at_once(self, work: list[Callable[[], None]]) -> None:
+        """Do independent work side by side: for small tables, most of it is waiting for Spark to plan and commit."""
+        with ThreadPoolExecutor(self.settings.streaming.parallel_writes) as pool:
+            for done in [pool.submit(each) for each in work]:
+                done.result()
+
     def _judged(self) -> DataFrame:
         return self.spark.read.format("delta").load(str(records.folder(self.settings)))
 
@@ -125,13 +137,3 @@ class Rebuild:
         self.tables[name] = kept | dict.fromkeys(computed, self.run)
         # A segment that has no rows any more has changed too.
         self.changed[name] = computed | (set(self.base.get(name, {})) - set(kept))
-
-
-def best(rows: DataFrame, job: Job) -> DataFrame:
-    """Keep, of several rows of one key, the one that the job prefers."""
-    if not job.prefers:
-        return rows
-    orders = {"ascending": F.asc_nulls_last, "descending": F.desc_nulls_last}
-    order = [orders[direction](name) for name, direction in job.prefers]
-    place = F.row_number().over(Window.partitionBy(*table_named(job.writes[0]).key).orderBy(*order))
-    return rows.withColumn("place", place).filter("place = 1").drop("place")

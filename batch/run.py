@@ -54,8 +54,10 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
         rebuild = Rebuild(spark, settings, name, base.tables if base else {})
         rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, watch)
         rebuild.gold(watch)
+        if base and not rebuild.changed:
+            return Result(base.run, limit, full, {}, None, base, cost)
         fence.record(settings, name, limit)
-        watch("audit")
+        watch("checks")
         began = time.monotonic()
         found = _audit(rebuild, settings)
         audit_seconds = time.monotonic() - began

@@ -59,7 +59,7 @@ def written(settings: Settings, name: str, run: str) -> set[date]:
     where = str(path(settings, name))
     if not deltalake.DeltaTable.is_deltatable(where):
         return set()
-    parts = deltalake.DeltaTable(where).partitions([(RUN, "=", run)])
+    parts = deltalake.DeltaTable(where).partitions(file_pruning_predicate=[(RUN, "=", run)])
     return {date.fromisoformat(str(part[SEGMENT])) for part in parts}
 
 

@@ -58,6 +58,9 @@ class StreamingSettings(Section):
         ge=0,
         description="up to so many records of a batch are written by the driver itself; beyond, by Spark",
     )
+    archive_bytes_per_batch: str = Field(
+        "16m", pattern=r"^\d+[kmg]$", description="bound on one micro-batch that a replay reads from the archive"
+    )
     late: dict[str, Literal["leave", "count", "merge"]] = Field(
         default_factory=dict, description="by job: leave late rows aside, count them, or merge them into their window"
     )

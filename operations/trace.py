@@ -1,7 +1,10 @@
 """Trace: where an event is in every layer, and why it is there or not."""
 
+import importlib.util
+import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import deltalake
@@ -11,9 +14,13 @@ import pyarrow.compute as pc
 from config.declarations import Table, landed_tables, table_named
 from config.settings import Settings
 from expectations.rules import all_rules
-from streaming.job import in_stages, jobs
+from streaming.job import Job, in_stages, jobs
+from streaming.tables import rows_at
+from streaming.views import served
 
 Origin = tuple[str, int, int]
+Places = dict[str, list[tuple[Path, str]]]
+"""By table, where it is, and which of its rows r are served, in SQL."""
 
 
 @dataclass(frozen=True)
@@ -48,32 +55,57 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
         if bronze
         else Step("bronze.events", False, "not landed yet, or no such record: lakehouse stream status")
     ]
+    stream: Places = {job.writes[0]: _stream(settings, job) for job in jobs().values() if job.reads}
     for table in landed_tables():
         if table.topic == topic:
             for row in _rows(settings, table, here, list(table.stored)):
                 story = f"{row['type']} {row['event_id']}, happened {row['event_time']:%Y-%m-%d %H:%M:%S.%f}"
-                steps += [Step(table.name, True, story), *_after(settings, table.name, row)]
+                steps += [Step(table.name, True, story), *_after(settings, table.name, row, stream)]
     for row in _rows(settings, table_named("silver.quarantine"), mine, ["rules", "duplicate_of"]):
         steps.append(Step("silver.quarantine", True, "; ".join(_says(topic, rule) for rule in row["rules"])))
     for row in _rows(settings, table_named("silver.late"), mine, ["late_by_ms", "duplicate_of"]):
         steps.append(Step("silver.late", True, f"{row['late_by_ms'] / 60_000:.1f} minutes late{_copy_of(topic, row)}"))
     for row in _rows(settings, table_named("silver.duplicates"), mine, ["duplicate_of"]):
         steps.append(Step("silver.duplicates", True, _copy_of(topic, row).lstrip(", ")))
-    return steps
+    return [*steps, *_batch(settings, origin)]
 
 
-def _after(settings: Settings, table: str, event: dict[str, Any]) -> list[Step]:
+def _stream(settings: Settings, job: Job) -> list[tuple[Path, str]]:
+    return [(path, "true") for path in served(settings, table_named(job.writes[0]))]
+
+
+def _after(settings: Settings, table: str, event: dict[str, Any], places: Places, layer: str = "") -> list[Step]:
     """Follow an event from its silver table into every row it counts in."""
     steps = []
     for job in (job for stage in in_stages(list(jobs().values())) for job in stage if table in job.reads):
         (written,) = job.writes
-        which = job.counts(event)
         declared = table_named(written)
-        for row in _rows(settings, declared, which, list(declared.stored)) if which is not None else ():
-            steps.append(Step(written, True, _row(row, event)))
+        for row in _counting(declared, job, event, places.get(written, [])):
+            steps.append(Step(_place(written, layer), True, _row(row, event)))
             if declared.follows:
-                steps += _after(settings, written, row)
+                steps += _after(settings, written, row, places, layer)
     return steps
+
+
+def _batch(settings: Settings, origin: Origin) -> list[Step]:
+    """Look a record up in the batch layer, which counts what came too late for the stream."""
+    if not importlib.util.find_spec("batch"):
+        return []
+    from batch.tracing import published
+
+    places: Places = {name: [place] for name, place in published(settings).items()}
+    topic, partition, offset = origin
+    steps = []
+    for table in landed_tables():
+        here = f'r."partition" = {partition} and r."offset" = {offset}'
+        for row in _asked(table, here, places.get(table.name, [])) if table.topic == topic else ():
+            steps.append(Step(_place(table.name, "batch"), True, f"{row['type']} {row['event_id']}"))
+            steps += _after(settings, table.name, row, places, "batch")
+    return steps
+
+
+def _place(name: str, layer: str) -> str:
+    return f"{layer}.{name.partition('.')[2]}" if layer else name
 
 
 def _row(row: dict[str, Any], event: dict[str, Any]) -> str:
@@ -83,17 +115,36 @@ def _row(row: dict[str, Any], event: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in told.items() if name not in ("day", "event_date"))
 
 
+def _counting(table: Table, job: Job, event: dict[str, Any], places: list[tuple[Path, str]]) -> list[dict[str, Any]]:
+    """Find the rows of a job's table that an event counts in."""
+    fields = sorted(set(re.findall(r"\be\.(\w+)", job.counts)))
+    values = ", ".join(f"{_literal(event.get(name))} as {name}" for name in fields)
+    return _asked(table, job.counts, places, f"with e as (select {values})", ", e")
+
+
+def _asked(
+    table: Table, which: str, places: list[tuple[Path, str]], before: str = "", beside: str = ""
+) -> list[dict[str, Any]]:
+    """Ask for rows r of a table in SQL, without Spark, wherever it is."""
+    found = []
+    for path, shown in places:
+        query = f"{before} select r.* from r{beside} where ({which}) and ({shown})"  # noqa: S608
+        rows = deltalake.QueryBuilder().register("r", deltalake.DeltaTable(str(path))).execute(query)
+        found += pa.table(rows).select(list(table.stored)).to_pylist()
+    return found
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, datetime):
+        moment = value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        return f"arrow_cast('{moment}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    return "'" + str(value).replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
 def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[str]) -> list[dict[str, Any]]:
-    path = str(table.path(settings.warehouse))
-    if not deltalake.DeltaTable.is_deltatable(path):
-        return []
-    dataset = deltalake.DeltaTable(path).to_pyarrow_dataset()
-    # One thread: with more, the process now and then aborts at its end.
-    if table.layer != "gold":
-        return list(dataset.to_table(columns=columns, filter=which, use_threads=False).to_pylist())
-    # A MERGE by deltalake writes texts as views, which pyarrow's scanner cannot compare: they are filtered once read.
-    found = (pa.Table.from_batches([rows]).filter(which) for rows in dataset.to_batches(columns, use_threads=False))
-    return [row for rows in found for row in rows.to_pylist()]
+    return [row for path in served(settings, table) for row in rows_at(path, which, columns).to_pylist()]
 
 
 def _size(row: dict[str, Any]) -> str:

@@ -19,7 +19,9 @@ from config.errors import LakehouseError
 from config.kafka import end_offsets, topic_ids
 from config.settings import Settings
 from streaming import ledger
+from streaming.archive import by_topic
 from streaming.job import Job
+from streaming.logic import refuse_another
 
 _RESET = {
     True: "goes on where its tables end; nothing is lost or doubled",
@@ -60,9 +62,11 @@ class Checkpoint:
         )
 
 
-def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
-    """Find the checkpoint of a job, make its first, or refuse because it was lost."""
-    folder = _folder(job, settings, generation)
+def open_checkpoint(
+    job: Job, settings: Settings, generation: int = 1, *, reads_log: bool = True, same_results: bool = False
+) -> Checkpoint:
+    """Find the checkpoint of a job, make its first, or refuse because it was lost or made by another logic."""
+    folder = job_folder(job.name, settings, generation)
     recorded = _recorded_epochs(job, settings, generation)
     epoch = max([*_epochs(folder), *recorded], default=1)
     path = folder / f"e{epoch}"
@@ -77,7 +81,9 @@ def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
     if not job.topics and not begun and epoch > 1:
         # Not when it is reset: until the job runs again, the old rows are better than none.
         _empty(job, settings, generation)
-    _refuse_another_log(job, settings, folder)
+    if reads_log:
+        _refuse_another_log(job, settings, folder)
+    refuse_another(job, folder, same_results=same_results)
     start = _start_file(folder, epoch)
     if not start.exists():
         return Checkpoint(epoch, path)
@@ -87,14 +93,14 @@ def open_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
 
 def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Give the checkpoint of a job as it stands, whether or not it could go on from there."""
-    folder = _folder(job, settings, generation)
+    folder = job_folder(job.name, settings, generation)
     epoch = max(_epochs(folder), default=1)
     return Checkpoint(epoch, folder / f"e{epoch}")
 
 
 def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Begin a new epoch: of the log, where the last whole batch in the ledger ended; of tables, at their first."""
-    folder = _folder(job, settings, generation)
+    folder = job_folder(job.name, settings, generation)
     folder.mkdir(parents=True, exist_ok=True)
     _refuse_another_log(job, settings, folder)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
@@ -104,11 +110,9 @@ def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
         (folder / f"e{epoch}").mkdir()
         return Checkpoint(epoch, folder / f"e{epoch}")
     landed = ledger.landed_up_to(settings, job.name, generation)
-    offsets: dict[str, dict[str, int]] = {}
-    for topic, partition in end_offsets(settings, job.topics):
-        # -2 is Kafka's "earliest": nothing of that partition has landed yet.
-        offsets.setdefault(topic, {})[str(partition)] = landed.get((topic, partition), -2)
-    last = _last_offsets(settings, generation)
+    # -2 is Kafka's "earliest": nothing of that partition has landed yet.
+    offsets = by_topic({place: landed.get(place, -2) for place in end_offsets(settings, job.topics)})
+    last = archived_up_to(settings)
     _start_file(folder, epoch).write_text(json.dumps({"offsets": offsets, "landed": last}))
     (folder / f"e{epoch}").mkdir()
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
@@ -140,9 +144,9 @@ def _refuse_another_log(job: Job, settings: Settings, folder: Path) -> None:
     known.write_text(json.dumps(ids))
 
 
-def _last_offsets(settings: Settings, generation: int) -> dict[str, int]:
+def archived_up_to(settings: Settings) -> dict[str, int]:
     """Read from Delta's statistics how far, at the most, the archive reaches in each topic."""
-    path = str(table_named("bronze.events").path(settings.warehouse, generation))
+    path = str(table_named("bronze.events").path(settings.warehouse))
     last: dict[str, int] = {}
     if deltalake.DeltaTable.is_deltatable(path):
         actions: list[dict[str, Any]] = pa.table(deltalake.DeltaTable(path).get_add_actions(flatten=True)).to_pylist()
@@ -158,8 +162,9 @@ def _logged(file: Path, line: int) -> dict[str, Any]:
     return dict(json.loads(text[text.index("{") :]))  # the first line of some begins with a version, like v1
 
 
-def _folder(job: Job, settings: Settings, generation: int) -> Path:
-    return settings.home / "checkpoints" / f"g{generation}" / job.name
+def job_folder(job: str, settings: Settings, generation: int) -> Path:
+    """Say where all is kept that a job remembers beside its tables."""
+    return settings.home / "checkpoints" / f"g{generation}" / job
 
 
 def _start_file(folder: Path, epoch: int) -> Path:
@@ -176,7 +181,9 @@ def _recorded_epochs(job: Job, settings: Settings, generation: int) -> set[int]:
 
 
 def _has_rows(job: Job, settings: Settings, generation: int) -> bool:
-    paths = [str(table_named(name).path(settings.warehouse, generation)) for name in job.writes]
+    # The archive is one for all generations: that it has rows says nothing of a later one.
+    own = [name for name in job.writes if generation == 1 or table_named(name).layer != "bronze"]
+    paths = [str(table_named(name).path(settings.warehouse, generation)) for name in own]
     return any(deltalake.DeltaTable.is_deltatable(path) and deltalake.DeltaTable(path).file_uris() for path in paths)
 
 

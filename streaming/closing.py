@@ -16,38 +16,42 @@ from config.declarations import table_named
 from config.settings import Settings
 from streaming.batches import closed_until, record
 from streaming.checkpoint import last_checkpoint
+from streaming.generations import Build, serving
 from streaming.job import Batch, Job
 from streaming.tables import read
 
-GENERATION = 1
 
-
-def close(job: Job, settings: Settings, spark: SparkSession) -> datetime | None:
-    """Close what is open of a job, and record it; give the moment before which all is final now."""
+def close(
+    job: Job, settings: Settings, spark: SparkSession, build: Build | None = None, until: datetime | None = None
+) -> datetime | None:
+    """Close what is open of a job, or what ends before a moment; record it; give when all before is final now."""
+    build = build or serving(settings)
+    generation = build.of(job)
     (name,) = job.writes
     final_at = table_named(name).final_at
     if final_at is None or job.transform is None:
         return None
-    rows = job.of({table: read(spark, table, settings.warehouse, GENERATION) for table in job.reads})
-    before = closed_until(settings, job.name, GENERATION)
+    before = closed_until(settings, job.name, generation)
     if job.mode == "append":
+        tables = {table: read(spark, table, settings.warehouse, build.number(table)) for table in job.reads}
         # Computed before it is filtered: Spark would filter the events by their own 30 minutes, not the session's end.
-        source = rows.localCheckpoint()
+        source = job.of(tables).localCheckpoint()
         source = source.filter(F.expr(final_at) >= F.lit(before)) if before else source
+        source = source.filter(F.expr(final_at) < F.lit(until)) if until else source
     else:
-        source = read(spark, name, settings.warehouse, GENERATION)  # all is there: only that it is final is new
+        source = read(spark, name, settings.warehouse, generation)  # all is there: only that it is final is new
     last = source.agg(F.max(F.expr(final_at))).collect()[0][0]
-    if last is None:
+    if until is None and last is None:
         return before
     batch = Batch(
         rows=source,
         job=job.name,
         id=time.time_ns() // 1_000_000,
-        epoch=last_checkpoint(job, settings, GENERATION).epoch,
-        generation=GENERATION,
+        epoch=last_checkpoint(job, settings, generation).epoch,
+        generation=generation,
         settings=settings,
         closing=True,
-        closed_until=last.replace(tzinfo=UTC) + timedelta(milliseconds=1),
+        closed_until=until or last.replace(tzinfo=UTC) + timedelta(milliseconds=1),
     )
     if job.mode == "append":
         job.process(batch)

@@ -1,5 +1,7 @@
 """Commands of the streaming jobs: stream run, list, status, reset."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -14,10 +16,11 @@ from config.spark import session
 from streaming import batches, closing, ledger
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
+from streaming.generations import Build, serving
 from streaming.job import Job, job_named, jobs
 from streaming.lock import holder, writing
 from streaming.progress import Progress, Watch, commits_behind, last_progress
-from streaming.runner import GENERATION, Runner
+from streaming.runner import Runner
 
 app = typer.Typer()
 stream = typer.Typer(help="The Spark jobs: run, list, status, reset.", no_args_is_help=True)
@@ -31,6 +34,9 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[JOB]…", help="Job
 def run(
     names: Names = None,
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to read.")] = False,
+    same_results: Annotated[
+        bool, typer.Option("--same-results", help="Vouch that changed code gives what the code before gave.")
+    ] = False,
     close: Annotated[bool, typer.Option(help="Then close the windows and orders that are still open.")] = False,
 ) -> None:
     """Run jobs, showing what they do; Ctrl-C stops them cleanly, and the next run goes on there.
@@ -44,11 +50,13 @@ def run(
             end_offsets(settings, job.topics[:1])  # a broker that is down is said before Spark has started
     with console.status("Starting Spark …"):
         spark = session(settings, "lakehouse stream")
-    runner = Runner(settings, spark)
+    runner = Runner(settings, spark, same_results=same_results)
     last = run_watched(runner, chosen, until_caught_up=until_caught_up or close, console=console)
     for progress in last:
         console.print(f"{progress.job}: {progress.done:,} rows read, {progress.waiting:,} waiting.")
-    if close:
+    if runner.superseded:
+        console.print("Another generation is served now; `lakehouse stream run` goes on with it.")
+    elif close:
         close_open(settings, spark, chosen, console)
 
 
@@ -71,9 +79,11 @@ def status() -> None:
     Example: lakehouse stream status
     """
     settings = load_settings()
+    build = serving(settings)
     table = Table("job", "running", "behind", "last batch", "finished", "rows", "state", "closed until")
     for job in jobs().values():
-        table.add_row(*(_landing_status(settings, job) if job.topics else _follower_status(settings, job)))
+        status_of = _landing_status if job.topics else _follower_status
+        table.add_row(*status_of(settings, job, build))
     console.print(table)
     console.print(
         "What lies after 'closed until', in event time, may still change. Time moves with events only: when they stop "
@@ -92,17 +102,25 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     settings = load_settings()
     job = job_named(name)
     with writing(settings, [job.name]):
-        checkpoint = reset_checkpoint(job, settings, GENERATION)
+        checkpoint = reset_checkpoint(job, settings, serving(settings).of(job))
     where = "after the last whole batch in the ledger" if job.topics else "from the first row of what it follows"
     console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, {where}.")
 
 
 def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
-    """Run jobs with a live table on a terminal, and with a line for each batch elsewhere."""
+    """Run jobs, showing what they do."""
+    with shown(console) as watch:
+        return runner.run(chosen, until_caught_up=until_caught_up, watch=watch)
+
+
+@contextmanager
+def shown(console: Console) -> Iterator[Watch]:
+    """Show what jobs do in a live table on a terminal, and with a line for each batch elsewhere."""
     if not console.is_terminal:
-        return runner.run(chosen, until_caught_up=until_caught_up, watch=_print_batches(console))
+        yield _print_batches(console)
+        return
     with Live(console=console, refresh_per_second=4) as live:
-        return runner.run(chosen, until_caught_up=until_caught_up, watch=lambda seen: live.update(_table(seen)))
+        yield lambda seen: live.update(_table(seen))
 
 
 def _chosen(names: list[str] | None) -> list[Job]:
@@ -147,10 +165,11 @@ def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], conso
                 console.print(f"{job.name}: all before {until:%Y-%m-%d %H:%M:%S} is final.")
 
 
-def _landing_status(settings: Settings, job: Job) -> list[str]:
-    entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == GENERATION]
+def _landing_status(settings: Settings, job: Job, build: Build) -> list[str]:
+    generation = build.of(job)
+    entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
-    landed = ledger.landed_up_to(settings, job.name, GENERATION)
+    landed = ledger.landed_up_to(settings, job.name, generation)
     lag = sum(max(end - landed.get(place, 0), 0) for place, end in ends.items())
     last = entries[-1] if entries else None
     return [
@@ -165,12 +184,13 @@ def _landing_status(settings: Settings, job: Job) -> list[str]:
     ]
 
 
-def _follower_status(settings: Settings, job: Job) -> list[str]:
-    checkpoint = last_checkpoint(job, settings, GENERATION)
-    behind = commits_behind(job, checkpoint.followed(), settings, GENERATION)
-    last = batches.last(settings, job.name, GENERATION)
-    progress = last_progress(job.name, settings, GENERATION)
-    until = batches.closed_until(settings, job.name, GENERATION)
+def _follower_status(settings: Settings, job: Job, build: Build) -> list[str]:
+    generation = build.of(job)
+    checkpoint = last_checkpoint(job, settings, generation)
+    behind = commits_behind(job, checkpoint.followed(), settings, build)
+    last = batches.last(settings, job.name, generation)
+    progress = last_progress(job.name, settings, generation)
+    until = batches.closed_until(settings, job.name, generation)
     return [
         job.name,
         _running(settings, job),

@@ -5,36 +5,97 @@ at once. Until the first switch, everything is in its first generation.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 import pyarrow as pa
 
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
+from streaming.job import Job
 from streaming.tables import append_once, arrow_schema, rows_at
 
 TABLE = "ops.generations"
 FIRST = 1
 Numbers = Mapping[str, int]
+Source = Literal["kafka", "bronze"]
+
+
+@dataclass(frozen=True)
+class Build:
+    """Which generation of each table is meant: those that are served, or some that a replay builds beside them."""
+
+    numbers: Numbers
+    replay: int | None = None
+    """The generation that is being built; none where the tables are those that are served."""
+
+    source: Source = "kafka"
+    """Where landing reads the log from: the log itself, or its archive."""
+
+    starting: str = "earliest"
+    """Where in Kafka a replay begins, as Spark takes it."""
+
+    def of(self, job: Job) -> int:
+        """Say which generation a job writes."""
+        return next(self.numbers[name] for name in job.writes if name in self.numbers)
+
+    def number(self, name: str) -> int:
+        """Say which generation of a table is meant; one that has none is in its first."""
+        return self.numbers.get(name, FIRST)
+
+    def lock(self, job: Job) -> str:
+        """Name the lock of who writes for a job: one process for what is served, one for each replay."""
+        return job.name if self.replay is None else f"{job.name}.g{self.replay}"
 
 
 def live(settings: Settings) -> dict[str, int]:
     """Say which generation of each table is served; read once, it pins them all to one switch."""
+    return _after(settings, None)
+
+
+def before(settings: Settings) -> dict[str, int] | None:
+    """Say which were served before the last switch; none if there was no switch."""
+    last = max(_switches(settings), default=0)
+    return _after(settings, last - 1) if last else None
+
+
+def _switches(settings: Settings) -> list[int]:
+    return [row["switch"] for row in rows_at(table_named(TABLE).path(settings.warehouse)).to_pylist()]
+
+
+def _after(settings: Settings, switch: int | None) -> dict[str, int]:
+    """Say which generation of each table was served after a switch, or after the last."""
     rows = rows_at(table_named(TABLE).path(settings.warehouse)).to_pylist()
-    last = max((row["switch"] for row in rows), default=0)
-    served = {row["table_name"]: row["generation"] for row in rows if row["switch"] == last}
+    number = max((row["switch"] for row in rows), default=0) if switch is None else switch
+    served = {row["table_name"]: row["generation"] for row in rows if row["switch"] == number}
     return {table.name: served.get(table.name, FIRST) for table in generational()}
+
+
+def serving(settings: Settings) -> Build:
+    """Mean the tables that are served now."""
+    return Build(live(settings))
 
 
 def switch(settings: Settings, numbers: Numbers, what: str, note: str = "") -> None:
     """Serve other generations of some tables, in one commit."""
     path = table_named(TABLE).path(settings.warehouse)
-    number = max((row["switch"] for row in rows_at(path).to_pylist()), default=0) + 1
+    number = max(_switches(settings), default=0) + 1
     served = live(settings) | dict(numbers)
     now = datetime.now(UTC)
     common = {"switch": number, "what": what, "note": note, "recorded_at": now}
     rows = [{**common, "table_name": name, "generation": generation} for name, generation in served.items()]
     append_once(path, pa.Table.from_pylist(rows, arrow_schema(table_named(TABLE))), "switch", number)
+
+
+def several(settings: Settings) -> bool:
+    """Tell whether there ever was a second generation of anything."""
+    return any(built(settings, table) not in ([], [FIRST]) for table in generational())
+
+
+def is_served(settings: Settings, job: Job, generation: int) -> bool:
+    """Tell whether what a job writes in a generation is what is served now."""
+    return serving(settings).of(job) == generation
 
 
 def built(settings: Settings, table: Table) -> list[int]:

@@ -3,19 +3,21 @@
 import importlib
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 import streaming
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings, nearest
+
+LOG = "log"
+"""The name under which a job that reads topics finds the records."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +98,14 @@ class Job:
     reach: timedelta | None = timedelta(0)
     """How far apart two events of different days may lie that count in one row; none where there is no bound."""
 
-    counts: Callable[[Mapping[str, Any]], pc.Expression | None] = lambda _: None
-    """Which rows of its table an event counts in, if any: for those who trace it."""
+    counts: str = "false"
+    """Which rows r of its table an event e counts in, in SQL."""
+
+    moves: str = ""
+    """Which rows it may change besides, as their place depends on others; only those it counts in, if empty."""
+
+    module: str = ""
+    """Where it is defined, once it was found."""
 
     def of(self, tables: Mapping[str, DataFrame]) -> DataFrame:
         """Make of the tables what the job makes of them."""
@@ -112,7 +120,7 @@ def jobs() -> dict[str, Job]:
         if not module.ispkg and module.name.rpartition(".")[2] != "commands":
             define = getattr(importlib.import_module(module.name), "job", None)
             if define:
-                job = define()
+                job = replace(define(), module=module.name)
                 found[job.name] = job
     return found
 
@@ -127,6 +135,18 @@ def in_stages(chosen: list[Job]) -> list[list[Job]]:
         stages.append(ready)
         left = [job for job in left if job not in ready]
     return stages
+
+
+def downstream(chosen: list[Job]) -> list[Job]:
+    """Add to jobs all that depend on what they write, in the order in which data flows."""
+    found = {job.name for job in chosen}
+    written = {table for job in chosen for table in job.writes}
+    for stage in in_stages(list(jobs().values())):
+        for job in stage:
+            if job.name in found or written & set(job.reads):
+                found.add(job.name)
+                written |= set(job.writes)
+    return [job for stage in in_stages(list(jobs().values())) for job in stage if job.name in found]
 
 
 def job_named(name: str) -> Job:

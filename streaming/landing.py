@@ -21,12 +21,12 @@ from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
 from streaming import ledger
-from streaming.job import Batch, Job
+from streaming.job import LOG, Batch, Job
 from streaming.parsing import contracts, parse
 from streaming.tables import ORIGIN, append
 from streaming.verdicts import NEEDED, SILVER, sort_out
 
-LOG = "log"
+ARCHIVE = "bronze.events"
 SIDE_TABLES = {"silver.quarantine": "quarantined", "silver.late": "late", "silver.duplicates": "duplicates"}
 Rows: TypeAlias = pa.Table | DataFrame
 
@@ -55,7 +55,7 @@ def land(batch: Batch) -> None:
         entry = ledger.count(verdicts, batch)
         batch = replace(batch, landed=_overlap(batch, entry))
         parts = _of_arrow(rows, verdicts) if isinstance(rows, pa.Table) else _of_spark(rows, verdicts)
-        _write(batch, parts)
+        _write(batch, {name: rows for name, rows in parts.items() if batch.archives or name != ARCHIVE})
         ledger.record(entry, batch)
 
 
@@ -100,7 +100,7 @@ def _write(batch: Batch, parts: Mapping[str, Rows]) -> None:
 
 def _of_arrow(rows: pa.Table, verdicts: pa.Table) -> dict[str, Rows]:
     """Split a batch that is here by where its rows go."""
-    parts: dict[str, Rows] = {"bronze.events": rows}
+    parts: dict[str, Rows] = {ARCHIVE: rows}
     lands = pc.equal(verdicts["verdict"], SILVER)
     for contract in contracts():
         here = rows.filter(pc.and_(lands, pc.equal(rows["topic"], contract.topic.name)))
@@ -114,7 +114,7 @@ def _of_arrow(rows: pa.Table, verdicts: pa.Table) -> dict[str, Rows]:
 
 def _of_spark(rows: DataFrame, verdicts: pa.Table) -> dict[str, Rows]:
     """Split a batch that Spark has by where its rows go; those that do not land are few, and come here."""
-    parts: dict[str, Rows] = {"bronze.events": rows}
+    parts: dict[str, Rows] = {ARCHIVE: rows}
     lands = pc.equal(verdicts["verdict"], SILVER)
     landing = set(verdicts.filter(lands)["topic"].unique().to_pylist())
     exceptions = verdicts.filter(pc.invert(lands)).select([*ORIGIN, "verdict", "rules", "duplicate_of"])
@@ -148,7 +148,7 @@ def job() -> Job:
         role="landing",
         version=1,
         topics=tuple(name for name, topic in topics().items() if topic.archived),
-        writes=("bronze.events", *(c.table.name for c in contracts()), *SIDE_TABLES),
+        writes=(ARCHIVE, *(c.table.name for c in contracts()), *SIDE_TABLES),
         transform=lambda tables: judged(tables[LOG]),
         process=land,
     )

@@ -61,7 +61,11 @@ def minding_late(name: str, measures: Mapping[str, str], late: Callable[[SparkSe
 
 def late_events(spark: SparkSession, batch: Batch, topic: str) -> DataFrame:
     """Read the late events of a topic, typed as its silver table, each once."""
-    late = read(spark, TABLE, batch.settings.warehouse, batch.generation_of(TABLE))
+    return typed_late(read(spark, TABLE, batch.settings.warehouse, batch.generation_of(TABLE)), topic)
+
+
+def typed_late(late: DataFrame, topic: str) -> DataFrame:
+    """Parse the late records of a topic anew, each event once."""
     records = late.filter((F.col("topic") == topic) & F.col("duplicate_of").isNull()).select(
         *("topic", "partition", "offset", "key", "value"),
         F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),

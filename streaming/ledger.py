@@ -92,6 +92,21 @@ def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
     return ends
 
 
+def disorder(settings: Settings, topic: str, generation: int) -> timedelta:
+    """Measure how far, in event time, a batch of a topic reached back behind what had landed before it."""
+    worst, high = timedelta(0), None
+    for _, batch in groupby(
+        (row for row in entries(settings, ["landing"]) if row["generation"] == generation and row["topic"] == topic),
+        key=lambda row: (row["epoch"], row["batch"]),
+    ):
+        landed = [row for row in batch if row["min_event_time"] is not None]
+        if landed:
+            lowest, highest = min(r["min_event_time"] for r in landed), max(r["max_event_time"] for r in landed)
+            worst = max(worst, high - lowest) if high else worst
+            high = max(high, highest) if high else highest
+    return worst
+
+
 @dataclass(frozen=True)
 class Skew:
     """How far, in arrival time, a batch reached back behind what was read of its topic before: partitions lie apart."""

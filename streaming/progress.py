@@ -11,6 +11,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
 from config.settings import Settings
+from streaming.checkpoint import job_folder
+from streaming.generations import Build
 from streaming.job import Job
 
 
@@ -34,6 +36,7 @@ class Progress:
     watermark: str | None = None
 
 
+ARCHIVE = "bronze.events"
 Watch = Callable[[list[Progress]], None]
 
 
@@ -46,16 +49,23 @@ def last_progress(job: str, settings: Settings, generation: int) -> Progress | N
 class Followed:
     """A query, and what has been seen of it."""
 
-    def __init__(self, job: Job, query: StreamingQuery, settings: Settings, generation: int = 1) -> None:
+    def __init__(self, job: Job, query: StreamingQuery, settings: Settings, build: Build) -> None:
         """Follow a job's query from now on."""
         self.job, self.query, self.dropped = job, query, 0
-        self._settings, self._generation = settings, generation
+        self._settings, self._build = settings, build
+        self._looked_at: str | None = None
+        self._waiting = 0
+        self._of_log = bool(job.topics) and build.source == "kafka"
         self._seen: set[tuple[str, int]] = set()
         self._done = 0
         self._last: dict[str, Any] = {}
 
     def look(self) -> None:
         """Take in what the query has reported since the last look."""
+        last = self.query.lastProgress
+        if last is None or last.timestamp == self._looked_at:
+            return
+        self._looked_at = last.timestamp
         before = len(self._seen)
         for report in self.query.recentProgress:
             progress = json.loads(report.json)
@@ -66,7 +76,8 @@ class Followed:
                 self._last = progress
                 self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
         if len(self._seen) > before:
-            file = _file(self.job.name, self._settings, self._generation)
+            self._waiting = self._still_waiting()
+            file = _file(self.job.name, self._settings, self._build.of(self.job))
             file.parent.mkdir(parents=True, exist_ok=True)
             file.with_suffix(".new").write_text(json.dumps(asdict(self.progress())))
             file.with_suffix(".new").replace(file)
@@ -80,7 +91,7 @@ class Followed:
             state="running" if self.query.isActive else "stopped",
             batch=int(self._last.get("batchId", -1)),
             done=self._done,
-            waiting=self._waiting(),
+            waiting=self._waiting,
             rows_per_second=self._rows(self._last) / seconds if seconds else 0.0,
             batch_seconds=seconds,
             kept_rows=sum(state["numRowsTotal"] for state in states),
@@ -90,18 +101,18 @@ class Followed:
 
     def _rows(self, progress: dict[str, Any]) -> int:
         # Landing reads its rows more than once, and Spark counts each time: the log's own count is its offsets.
-        if self.job.topics:
+        if self._of_log:
             return _offsets_between(progress, "startOffset", "endOffset")
         return int(progress.get("numInputRows", 0))
 
-    def _waiting(self) -> int:
-        if self.job.topics:
+    def _still_waiting(self) -> int:
+        if self._of_log:
             return _offsets_between(self._last, "endOffset", "latestOffset")
         ends = [source["endOffset"] for source in self._last.get("sources", []) if source["endOffset"]]
-        return commits_behind(self.job, ends, self._settings, self._generation)
+        return commits_behind(self.job, ends, self._settings, self._build)
 
 
-def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, generation: int) -> int:
+def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, build: Build) -> int:
     """Count the commits that a job has not read, in the table in which it is furthest behind, by Spark's offsets."""
     read: dict[str, int] = {}
     for end in offsets:
@@ -109,8 +120,8 @@ def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Set
         version = end["reservoirVersion"] - (1 if end["index"] < 0 else 0)
         read[end["reservoirId"]] = min(version, read.get(end["reservoirId"], version))
     behind = 0
-    for name in job.reads:
-        path = str(table_named(name).path(settings.warehouse, generation))
+    for name in job.reads or (ARCHIVE,):
+        path = str(table_named(name).path(settings.warehouse, build.number(name)))
         if deltalake.DeltaTable.is_deltatable(path):
             table = deltalake.DeltaTable(path)
             # Version 0 only creates the table.
@@ -119,7 +130,7 @@ def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Set
 
 
 def _file(job: str, settings: Settings, generation: int) -> Path:
-    return settings.home / "checkpoints" / f"g{generation}" / job / "progress.json"
+    return job_folder(job, settings, generation) / "progress.json"
 
 
 def _offsets_between(progress: dict[str, Any], low: str, high: str) -> int:

@@ -1,41 +1,46 @@
 """The runner: jobs -> streaming queries. The only readStream and writeStream of the project."""
 
-import re
-import signal
 import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from types import FrameType
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
-from config.errors import LakehouseError
 from config.kafka import spark_options
 from config.settings import Settings
-from streaming.checkpoint import Checkpoint, open_checkpoint
-from streaming.job import Batch, Job, in_stages
+from streaming.archive import fill_gap
+from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
+from streaming.generations import Build, is_served, serving, several
+from streaming.job import LOG, Batch, Job, in_stages
 from streaming.job import jobs as all_jobs
 from streaming.late import refuse_unknown
+from streaming.ledger import disorder
 from streaming.lock import writing
 from streaming.progress import Followed, Progress, Watch
+from streaming.stopping import stopping
 from streaming.tables import create_missing
+from streaming.troubles import dropping, explained
 
-GENERATION = 1
 STOP_SECONDS = 60
 RECORDS_WORTH_COMPILING = 20_000
+ARCHIVE = "bronze.events"
 
 
 class Runner:
     """Runs jobs in one Spark session until they have caught up, or until they are told to stop."""
 
-    def __init__(self, settings: Settings, spark: SparkSession) -> None:
-        """Run on the given session."""
+    def __init__(
+        self, settings: Settings, spark: SparkSession, build: Build | None = None, *, same_results: bool = False
+    ) -> None:
+        """Run on the given session, for the tables that are served or those that a replay builds."""
         self.settings = settings
         self.spark = spark
+        self.build = build or serving(settings)
+        self.superseded = False
+        self._same_results = same_results
         self._stopping = threading.Event()
 
     def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
@@ -44,26 +49,35 @@ class Runner:
         # To catch up, a job must begin when what it follows has ended; live, all run side by side.
         stages = in_stages(jobs) if until_caught_up else [jobs]
         followed: list[Followed] = []
-        with writing(self.settings, [job.name for job in jobs]):
-            restore = self._on_signals()
+        with writing(self.settings, [self.build.lock(job) for job in jobs]), stopping(self._stopping):
             try:
                 for stage in stages:
                     if not self._stopping.is_set():
-                        followed += [Followed(job, self._start(job, until_caught_up), self.settings) for job in stage]
+                        followed += [self._started(job, until_caught_up) for job in stage]
                         self._follow(followed, watch)
             finally:
                 self._stop(followed)
-                restore()
             return [each.progress() for each in followed]
 
     def stop(self) -> None:
         """Ask a run in another thread to stop; it ends after the batch at hand."""
         self._stopping.set()
 
+    def _started(self, job: Job, until_caught_up: bool) -> Followed:
+        return Followed(job, self._start(job, until_caught_up), self.settings, self.build)
+
     def _start(self, job: Job, until_caught_up: bool) -> StreamingQuery:
-        checkpoint = open_checkpoint(job, self.settings, GENERATION)
-        create_missing((*job.reads, *job.writes), self.settings.warehouse, GENERATION)
-        streams = {"log": self._log(job, checkpoint)} if job.topics else {name: self._table(name) for name in job.reads}
+        generation = self.build.of(job)
+        checkpoint = open_checkpoint(
+            job,
+            self.settings,
+            generation,
+            reads_log=self.build.source == "kafka",
+            same_results=self._same_results,
+        )
+        for name in (*job.reads, *job.writes):
+            create_missing([name], self.settings.warehouse, self.build.number(name))
+        streams = {LOG: self._log(job, checkpoint)} if job.topics else {name: self._table(name) for name in job.reads}
         writer = (
             job.of(streams)
             .writeStream.queryName(job.name)
@@ -76,11 +90,14 @@ class Runner:
         return writer.trigger(processingTime=f"{self.settings.streaming.trigger_seconds} seconds").start()
 
     def _log(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
+        if self.build.source == "bronze":
+            return self._archive(job)
+        starting = checkpoint.starting_offsets if checkpoint.starting_offsets != "earliest" else self.build.starting
         return (
             self.spark.readStream.format("kafka")
             .options(**spark_options(self.settings))
             .option("subscribe", ",".join(job.topics))
-            .option("startingOffsets", checkpoint.starting_offsets)
+            .option("startingOffsets", starting)
             .option("maxOffsetsPerTrigger", self.settings.streaming.records_per_batch)
             .option("kafka.isolation.level", "read_committed")
             .option("includeHeaders", True)
@@ -88,42 +105,76 @@ class Runner:
             .coalesce(2 * self.settings.spark.cores)  # as many files in each commit, whatever the number of partitions
         )
 
+    def _archive(self, job: Job) -> DataFrame:
+        """Follow the archive as if it were the log: its commits are in the order in which records were read."""
+        records = (
+            self.spark.readStream.format("delta")
+            .option("startingVersion", 0)
+            .option("maxBytesPerTrigger", self.settings.streaming.archive_bytes_per_batch)
+            .load(str(table_named(ARCHIVE).path(self.settings.warehouse)))
+        )
+        return records.filter(records.topic.isin(*job.topics)).withColumnRenamed("arrival_time", "timestamp")
+
     def _table(self, name: str) -> DataFrame:
         """Follow a table commit by commit from its first, so that its rows come in the order in which they landed."""
         table = table_named(name)
+        generation = self.build.number(name)
         rows = (
             self.spark.readStream.format("delta")
             .option("startingVersion", 0)
-            .load(str(table.path(self.settings.warehouse, GENERATION)))
+            .load(str(table.path(self.settings.warehouse, generation)))
         )
         if table.disorder is None:
             return rows
         delay = table.disorder + timedelta(minutes=self.settings.streaming.skew_minutes)
-        return rows.withWatermark("event_time", f"{int(delay.total_seconds())} seconds")
+        if self.build.replay == generation:
+            # What is late is not set aside in a replay, and its log was read at another pace: only its ledger knows.
+            delay = disorder(self.settings, str(table.topic or table.follows), generation)
+        return rows.withWatermark("event_time", f"{int(delay.total_seconds()) + 1} seconds")
 
     def _processing(self, job: Job, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
+        generation = self.build.of(job)
+        landed = checkpoint.landed
+        if job.topics and self.build.replay is None and several(self.settings):
+            # What another generation has archived is not archived twice.
+            landed = archived_up_to(self.settings) | landed
+            fill_gap(self.spark, self.settings, job, generation)
+
         def process(rows: DataFrame, batch_id: int) -> None:
+            if self.build.replay is None and not is_served(self.settings, job, generation):
+                self.superseded = True
+                self._stopping.set()
             if self._stopping.is_set():
                 # Begun after the stop was asked for: leave it to the next run, which takes it from the top.
                 raise _Stopped
-            records = checkpoint.records(batch_id) if job.topics else 0
-            if job.topics:
-                _compile(rows.sparkSession, records)
             job.process(
                 Batch(
                     rows=rows,
                     job=job.name,
                     id=batch_id,
                     epoch=checkpoint.epoch,
-                    generation=GENERATION,
+                    generation=generation,
                     settings=self.settings,
-                    records=records,
+                    records=self._records(job, checkpoint, rows, batch_id),
                     closed_until=checkpoint.watermark(batch_id),
-                    landed=checkpoint.landed,
+                    landed=landed,
+                    late_counts=self.build.replay is None,
+                    archives=self.build.replay is None,
+                    reading={name: number for name, number in self.build.numbers.items() if number != generation},
                 )
             )
 
         return process
+
+    def _records(self, job: Job, checkpoint: Checkpoint, rows: DataFrame, batch_id: int) -> int:
+        """Count the records of the log in a batch, and let Spark compile the next accordingly."""
+        if not job.topics:
+            return 0
+        if self.build.source == "bronze":
+            return 0  # bounded by its bytes; to count its rows would be to read them twice
+        records = checkpoint.records(batch_id)
+        _compile(rows.sparkSession, records)
+        return records
 
     def _follow(self, followed: list[Followed], watch: Watch | None) -> None:
         """Watch the queries until all have ended, one has failed, or a stop was asked for."""
@@ -134,9 +185,9 @@ class Runner:
                 each.look()
                 error = each.query.exception()
                 if error is not None and not self._stopping.is_set():
-                    raise _explained(each.job.name, error)
+                    raise explained(each.job.name, error)
                 if each.dropped:
-                    raise _dropping(each.job.name, each.dropped)
+                    raise dropping(each.job.name, each.dropped)
             if watch:
                 watch([each.progress() for each in followed])
             if active:
@@ -155,22 +206,6 @@ class Runner:
                 time.sleep(0.05)
             each.query.stop()
 
-    def _on_signals(self) -> Callable[[], None]:
-        """Make Ctrl-C and kill mean: stop cleanly. pyspark's own handler would cancel the batch at hand."""
-        if threading.current_thread() is not threading.main_thread():
-            return lambda: None
-
-        def ask_to_stop(_signal: int, _frame: FrameType | None) -> None:
-            self._stopping.set()
-
-        before = {name: signal.signal(name, ask_to_stop) for name in (signal.SIGINT, signal.SIGTERM)}
-
-        def restore() -> None:
-            for name, handler in before.items():
-                signal.signal(name, handler)
-
-        return restore
-
 
 def _compile(spark: SparkSession, records: int) -> None:
     """Let Spark generate code for the next batch only if this one was large: for a few records it is not worth it."""
@@ -181,34 +216,3 @@ def _compile(spark: SparkSession, records: int) -> None:
 
 class _Stopped(Exception):
     """Ends a batch that began after the stop was asked for."""
-
-
-def _explained(job: str, error: StreamingQueryException) -> LakehouseError:
-    text = str(error)
-    if "OffsetOutOfRange" in text or "data may have been lost" in text.lower() or "DATA_LOSS" in text:
-        return LakehouseError(
-            f"'{job}' stopped: Kafka no longer holds records that were not landed yet.\n{_first_lines(text)}",
-            "Check the topics' retention in config/topics; nothing was skipped.",
-        )
-    return LakehouseError(
-        f"'{job}' stopped: {_first_lines(text)}",
-        f"Nothing is lost: `lakehouse stream run {job}` goes on where it stopped. More in logs/spark.log of the home.",
-    )
-
-
-def _dropping(job: str, rows: int) -> LakehouseError:
-    return LakehouseError(
-        f"'{job}' stopped: Spark dropped {rows:,} rows that came after their window had closed. "
-        "Partitions were read further apart than streaming.skew_minutes allows.",
-        f"Raise streaming.skew_minutes, then make the table again: lakehouse stream reset {job}",
-    )
-
-
-def _first_lines(text: str, count: int = 6) -> str:
-    """Give the beginning of an error; of one raised in Python, what it says, which stands at the traceback's end."""
-    raised = re.findall(
-        r"^\w[\w.]*(?:Error|Exception)\b.*$", text.partition("Traceback (most recent call last)")[2], re.M
-    )
-    if raised:
-        return str(raised[-1])
-    return "\n".join(line for line in text.splitlines()[:count] if line.strip())

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -151,6 +151,15 @@ def best(rows: pa.Table, key: Sequence[str], order: Order) -> pa.Table:
     keys = ordered.select(key).to_pylist()
     first = [number == 0 or row != keys[number - 1] for number, row in enumerate(keys)]
     return ordered.filter(pa.array(first, pa.bool_()))
+
+
+def best_of(rows: DataFrame, key: Sequence[str], order: Order) -> DataFrame:
+    """Keep the same rows of a frame, however large it is; all of them, if there is no order."""
+    if not order:
+        return rows
+    directions = {"ascending": F.asc_nulls_last, "descending": F.desc_nulls_last}
+    place = F.row_number().over(Window.partitionBy(*key).orderBy(*(directions[way](name) for name, way in order)))
+    return rows.withColumn("place", place).filter("place = 1").drop("place")
 
 
 def precedes(order: Order) -> str:

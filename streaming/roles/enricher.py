@@ -6,9 +6,7 @@ all versions, repair it.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -60,11 +58,6 @@ def whole(tables: Mapping[str, DataFrame]) -> DataFrame:
     return attach_tier(tables["silver.clicks"], tables["silver.users"])
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    return pc.field("event_id") == event["event_id"]
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -74,5 +67,5 @@ def job() -> Job:
         reads=("silver.clicks",),
         writes=(TABLE,),
         process=enrich,
-        counts=counts,
+        counts="e.event_id = r.event_id",
     )

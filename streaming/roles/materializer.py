@@ -4,12 +4,9 @@ State: none of Spark's; the table is the state, merged batch by batch, each batc
 time wins whenever it arrives, so an order never goes backwards.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -51,11 +48,6 @@ def materialize(batch: Batch) -> None:
     saving(save)(replace(batch, rows=order_status(batch.rows)))
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    return pc.field("order_id") == event["order_id"] if event["type"] == "order_status_changed" else None
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -66,5 +58,5 @@ def job() -> Job:
         writes=(TABLE,),
         process=materialize,
         reach=None,
-        counts=counts,
+        counts="e.type = 'order_status_changed' and e.order_id = r.order_id",
     )

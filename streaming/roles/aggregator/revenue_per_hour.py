@@ -3,10 +3,6 @@
 State: a row for each hour and merchant (and salt), until the watermark has passed the hour's end.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,6 +10,7 @@ from config.declarations import table_named
 from streaming.batches import saving
 from streaming.job import Batch, Job
 from streaming.late import late_events, minding_late
+from streaming.roles.aggregator import DURING
 from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.tables import columns
 
@@ -41,14 +38,6 @@ def late_revenue(spark: SparkSession, batch: Batch) -> DataFrame:
     return revenue_per_hour(late_events(spark, batch, "payments"))
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    if event["type"] != "payment_received":
-        return None
-    mine = pc.field("merchant_id") == event["merchant_id"]
-    return mine & (pc.field("window_start") <= event["event_time"]) & (pc.field("window_end") > event["event_time"])
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -61,5 +50,5 @@ def job() -> Job:
         mode="update",
         process=saving(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_revenue))),
         minds_late=True,
-        counts=counts,
+        counts=f"e.type = 'payment_received' and e.merchant_id = r.merchant_id and {DURING}",
     )

@@ -4,9 +4,7 @@ State: a row for each user's open session, until the watermark has passed its en
 """
 
 from collections.abc import Mapping
-from typing import Any
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -44,14 +42,6 @@ def of(tables: Mapping[str, DataFrame]) -> DataFrame:
     return sessions(tables[CLICKS], tables[ORDERS])
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    if not event.get("user_id"):
-        return None
-    mine = pc.field("user_id") == event["user_id"]
-    return mine & (pc.field("session_start") <= event["event_time"]) & (pc.field("session_end") > event["event_time"])
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -63,5 +53,7 @@ def job() -> Job:
         transform=of,
         process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
         reach=None,
-        counts=counts,
+        counts="e.user_id = r.user_id and r.session_start <= e.event_time and e.event_time < r.session_end",
+        moves="e.user_id = r.user_id and e.event_time <= r.session_end"
+        f" and e.event_time >= r.session_start - interval '{GAP}'",
     )

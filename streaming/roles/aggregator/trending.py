@@ -5,9 +5,7 @@ worked out from the counts that changed and the ranks that are there: counts onl
 change cannot rise.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +15,7 @@ from pyspark.sql import functions as F
 from config.declarations import table_named
 from streaming.batches import saving
 from streaming.job import Batch, Job
+from streaming.roles.aggregator import DURING
 from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.tables import there, upsert
 
@@ -69,14 +68,6 @@ def save(batch: Batch, counts: pa.Table) -> int:
     return upsert(batch, TABLE, ranked(both))
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    if event["type"] != "page_view":
-        return None
-    mine = pc.field("product_id") == event["product_id"]
-    return mine & (pc.field("window_start") <= event["event_time"]) & (pc.field("window_end") > event["event_time"])
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -89,5 +80,6 @@ def job() -> Job:
         mode="update",
         process=saving(adding_up(["views"], save)),
         reach=timedelta(minutes=5),
-        counts=counts,
+        counts=f"e.type = 'page_view' and e.product_id = r.product_id and {DURING}",
+        moves=f"e.type = 'page_view' and {DURING}",
     )

@@ -3,10 +3,6 @@
 State: a row for each minute, product and tier (and salt), until the watermark has passed the minute's end.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,6 +10,7 @@ from config.declarations import table_named
 from streaming.batches import saving
 from streaming.job import Batch, Job
 from streaming.late import late_events, minding_late
+from streaming.roles.aggregator import DURING
 from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.roles.enricher import attach_tier
 from streaming.tables import columns, read
@@ -44,14 +41,6 @@ def late_views(spark: SparkSession, batch: Batch) -> DataFrame:
     return views_per_minute(attach_tier(late_events(spark, batch, "clicks"), users))
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    if event["type"] != "page_view":
-        return None
-    mine = (pc.field("product_id") == event["product_id"]) & (pc.field("tier") == event["tier"])
-    return mine & (pc.field("window_start") <= event["event_time"]) & (pc.field("window_end") > event["event_time"])
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -64,5 +53,5 @@ def job() -> Job:
         mode="update",
         process=saving(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_views))),
         minds_late=True,
-        counts=counts,
+        counts=f"e.type = 'page_view' and e.product_id = r.product_id and e.tier = r.tier and {DURING}",
     )

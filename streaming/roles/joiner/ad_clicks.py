@@ -3,11 +3,8 @@
 State: impressions and clicks, each until the other can no longer come.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -42,12 +39,6 @@ def ad_clicks(clicks: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    event_id = event["event_id"]
-    return (pc.field("impression_event_id") == event_id) | (pc.field("click_event_id") == event_id)
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -59,5 +50,5 @@ def job() -> Job:
         transform=lambda tables: ad_clicks(tables[CLICKS]),
         process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
         reach=timedelta(minutes=5),
-        counts=counts,
+        counts="e.event_id = r.impression_event_id or e.event_id = r.click_event_id",
     )

@@ -4,11 +4,8 @@ State: carts and orders of a day, each until the other can no longer come. An or
 event before it; of the candidates, which may come in any order and in several batches, the latest wins.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -42,13 +39,6 @@ def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    if event["type"] == "order_placed":
-        return pc.field("order_id") == event["order_id"]
-    return pc.field("cart_event_id") == event["event_id"]
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -61,5 +51,5 @@ def job() -> Job:
         process=saving(keeping_best(TABLE, LATEST)),
         prefers=LATEST,
         reach=timedelta(hours=24),
-        counts=counts,
+        counts="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.cart_event_id",
     )

@@ -4,11 +4,8 @@ State: orders and payments of an hour, each until the other can no longer come. 
 one without a payment appears as unpaid when the watermark has passed its hour.
 """
 
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
 
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -45,13 +42,6 @@ def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
-def counts(event: Mapping[str, Any]) -> pc.Expression | None:
-    """Find the rows that an event counts in."""
-    if event["type"] == "order_placed":
-        return pc.field("order_id") == event["order_id"]
-    return pc.field("payment_event_id") == event["event_id"]
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -64,5 +54,5 @@ def job() -> Job:
         process=saving(keeping_best(TABLE, FIRST)),
         prefers=FIRST,
         reach=timedelta(hours=1),
-        counts=counts,
+        counts="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.payment_event_id",
     )

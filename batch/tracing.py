@@ -1,0 +1,20 @@
+"""Tracing in the batch layer: which of its rows are served, for those who look without Spark."""
+
+from pathlib import Path
+
+from batch import publications
+from batch.segments import RUN, SEGMENT, path
+from config.settings import Settings
+
+
+def published(settings: Settings) -> dict[str, tuple[Path, str]]:
+    """Give, for each published table, where it is and which of its rows r are served, in SQL."""
+    served = publications.served(settings)
+    found = {}
+    for name, segments in (served.tables if served else {}).items():
+        by_run: dict[str, list[str]] = {}
+        for segment, run in segments.items():
+            by_run.setdefault(run, []).append(f"'{segment}'")
+        which = (f"(r.{RUN} = '{run}' and r.{SEGMENT} in ({', '.join(days)}))" for run, days in by_run.items())
+        found[name] = (path(settings, name), " or ".join(which) or "false")
+    return found

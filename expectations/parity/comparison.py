@@ -1,0 +1,150 @@
+"""A comparison of answers: every comparable table of two sides, equal or with the reason for each row that is not."""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from config.declarations import Table, table_named, tables
+from config.settings import Settings
+from expectations.parity import evidence, reasons
+from expectations.parity.reasons import Explained, explain
+from expectations.parity.rows import compare
+from streaming import batches, logic
+from streaming.checkpoint import job_folder
+from streaming.generations import Build
+from streaming.job import Job, jobs
+from streaming.tables import best_of, read
+
+Watch = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One answer: how it is called, its tables, and up to when its rows are final."""
+
+    name: str
+    frame: Callable[[str], DataFrame]
+    tables: frozenset[str]
+    until: Callable[[Job], datetime | None]
+    generation: int | None = None
+    """The generation of silver and gold that it is, if it is one."""
+
+    build: Build | None = None
+
+
+def generation_side(spark: SparkSession, settings: Settings, build: Build, name: str) -> Side:
+    """Take the tables of a build as an answer: those that are served, or those of a replay."""
+    return Side(
+        name=name,
+        frame=lambda table: read(spark, table, settings.warehouse, build.number(table)),
+        tables=frozenset(build.numbers),
+        until=lambda job: batches.closed_until(settings, job.name, build.of(job)),
+        generation=build.number("silver.late"),
+        build=build,
+    )
+
+
+def batch_side(spark: SparkSession, settings: Settings) -> Side | None:
+    """Take what the batch layer has published as an answer, if there is any."""
+    if not importlib.util.find_spec("batch"):
+        return None
+    from batch import fence, publications
+    from batch.run import frames
+
+    served = publications.served(settings)
+    if served is None:
+        return None
+    found = frames(spark, settings, served.tables)
+    complete = fence.of_run(settings, served.run).complete_until
+    return Side("batch", found.__getitem__, frozenset(found), lambda _: complete)
+
+
+def on_day(side: Side, day: str) -> Side:
+    """Take of an answer only the rows that become final on a day."""
+
+    def frame(name: str) -> DataFrame:
+        table = table_named(name)
+        moment = table.final_at or table.changed_at
+        rows = side.frame(name)
+        return rows.filter(F.to_date(F.expr(moment)) == F.lit(day).cast("date")) if moment else rows
+
+    return replace(side, frame=frame)
+
+
+def compared(
+    spark: SparkSession,
+    settings: Settings,
+    left: Side,
+    right: Side,
+    *,
+    only: list[str] | None = None,
+    watch: Watch = lambda _: None,
+) -> dict[str, Explained]:
+    """Compare every gold table that both sides have, over what both call final, and explain what differs.
+
+    left: the more complete answer; what it counts and the right one set aside as late is a reason.
+    """
+    found: dict[str, Explained] = {}
+    behind = _evidence(spark, settings, left, right)
+    for job in jobs().values():
+        name = job.writes[0]
+        table = table_named(name)
+        if table.layer != "gold" or (only and name not in only) or not {name} <= (left.tables & right.tables):
+            continue
+        watch(name)
+        parity = compare(left.frame(name), right.frame(name), table, _until(job, left, right))
+        found[name] = explain(parity, job, table.key, behind, _former(settings, job, right) if parity.rows else None)
+    return found
+
+
+def comparable_tables() -> list[Table]:
+    """List the tables that are compared."""
+    return [table for table in tables().values() if table.layer == "gold"]
+
+
+def _until(job: Job, left: Side, right: Side) -> datetime | None:
+    known = [moment for moment in (left.until(job), right.until(job)) if moment]
+    return min(known, default=None)
+
+
+def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) -> reasons.Evidence:
+    """Say how to gather what may explain a difference; each is gathered once, and only if it is asked for."""
+    enriched = "silver.clicks_enriched"
+
+    @cache
+    def late() -> dict[str, DataFrame]:
+        found: dict[str, DataFrame] = {}
+        for side in (right, left):
+            if side.generation is not None:
+                aside = evidence.late(spark, settings, side.generation, left.frame("silver.users"))
+                found = {name: found[name].unionByName(rows) if name in found else rows for name, rows in aside.items()}
+        return found
+
+    @cache
+    def another_tier() -> dict[str, DataFrame]:
+        return evidence.with_another_tier(left.frame(enriched), right.frame(enriched))
+
+    @cache
+    def only_in_one() -> dict[str, DataFrame]:
+        return evidence.only_in_one(left.frame, right.frame, late())
+
+    return {reasons.LATE: late, reasons.DIMENSION: another_tier, reasons.BEYOND: only_in_one}
+
+
+def _former(settings: Settings, job: Job, side: Side) -> DataFrame | None:
+    """Let the former version of a job tell what it makes of the inputs of the other answer, where there is one."""
+    if side.build is None:
+        return None
+    folder = job_folder(job.name, settings, side.build.of(job))
+    before = logic.recorded(folder)
+    if not before or before["version"] == job.version:
+        return None
+    old = logic.former(folder, job.name)
+    if old is None or old.transform is None:
+        return None
+    return best_of(old.of({name: side.frame(name) for name in old.reads}), table_named(job.writes[0]).key, old.prefers)

@@ -1,0 +1,73 @@
+"""Promotion: a proved generation becomes what is served, in one commit; and back, in one commit."""
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+
+from config.declarations import table_named
+from config.errors import LakehouseError
+from config.settings import Settings
+from expectations.gate import Audit, audit
+from streaming import generations
+from streaming.checkpoint import reset
+from streaming.failpoints import failpoint
+from streaming.job import job_named
+from streaming.lock import writing
+from streaming.replay import certificate
+from streaming.replay.manifest import Replay, folder
+from streaming.tables import read
+
+LANDING = "landing"
+Refresh = Callable[[], None]
+
+
+def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str | None, refresh: Refresh) -> Audit:
+    """Switch every table of a replay to its generation, if it is proved and its quality holds."""
+    with writing(settings, ["replay"]):
+        _refuse_unproved(settings, replay, accept)
+        found = audit(_frames(spark, settings, replay), settings=settings, name=f"replay g{replay.generation}")
+        if not found.passed:
+            return found
+        if LANDING in replay.jobs and replay.source == "bronze":
+            # Its checkpoint is of the archive; the log goes on where the archive ended, in an epoch of its own.
+            reset(job_named(LANDING), settings, replay.generation)
+            failpoint("after replay epoch")
+        refresh()
+        failpoint("before ops.generations")
+        numbers = dict.fromkeys(replay.tables, replay.generation)
+        generations.switch(settings, numbers, "promote", accept or "")
+        failpoint("after ops.generations")
+        return found
+
+
+def rollback(settings: Settings) -> dict[str, int]:
+    """Serve again what was served before the last switch; give the generation of each table that changes."""
+    with writing(settings, ["replay"]):
+        now, before = generations.live(settings), generations.before(settings)
+        if before is None:
+            raise LakehouseError("Nothing was ever promoted: there is nothing to go back to.", "lakehouse replay list")
+        changed = {name: number for name, number in before.items() if now[name] != number}
+        for name, number in changed.items():
+            if not table_named(name).path(settings.warehouse, number).exists():
+                raise LakehouseError(f"Generation {number} of {name} was dropped.", "lakehouse replay list")
+        generations.switch(settings, changed, "rollback")
+        return changed
+
+
+def _refuse_unproved(settings: Settings, replay: Replay, accept: str | None) -> None:
+    number = replay.generation
+    if replay.state == "running":
+        raise LakehouseError(f"Replay {number} is not finished.", f"lakehouse replay run --resume {number}")
+    proof = certificate.load(settings, number)
+    if proof is None:
+        raise LakehouseError(f"Generation {number} has no certificate.", f"lakehouse replay verify {number}")
+    if proof.unexplained and not accept:
+        raise LakehouseError(
+            f"{proof.unexplained:,} rows of generation {number} differ without a reason.",
+            f"See {folder(settings, number) / 'certificate.html'}; to serve it all the same: "
+            f'lakehouse replay promote {number} --accept "REASON"',
+        )
+
+
+def _frames(spark: SparkSession, settings: Settings, replay: Replay) -> dict[str, DataFrame]:
+    return {name: read(spark, name, settings.warehouse, replay.build.number(name)) for name in replay.numbers}

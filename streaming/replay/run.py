@@ -1,0 +1,63 @@
+"""Running a replay: the same jobs, on all of history, into a generation of their own."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pyarrow.compute as pc
+from pyspark.sql import SparkSession
+
+from config.declarations import table_named
+from config.settings import Settings
+from streaming import batches, generations, ledger
+from streaming.closing import close
+from streaming.failpoints import failpoint
+from streaming.job import Job
+from streaming.lock import writing
+from streaming.progress import Watch
+from streaming.replay.manifest import Replay, save
+from streaming.runner import Runner
+from streaming.tables import create_missing, rows_at
+
+LOCK = "replay"
+
+
+def run(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch | None = None) -> Replay:
+    """Build the tables of a replay, or go on building them after a kill; what is served is not touched."""
+    with writing(settings, [LOCK]):
+        # The pointer must be there before a second generation is: views ask it which of them to show.
+        create_missing([generations.TABLE], settings.warehouse)
+        save(settings, replay)
+        failpoint("after replay manifest")
+        began = time.monotonic()
+        jobs = replay.jobs_to_run()
+        Runner(settings, spark, replay.build).run(jobs, until_caught_up=True, watch=watch)
+        failpoint("after replay run")
+        for job in jobs:
+            if not job.topics:
+                _close(job, replay, settings, spark)
+        landed = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
+        seconds = replay.seconds + time.monotonic() - began
+        built = replay.moved(state="built", seconds=seconds, records=ledger.total(landed, "input"))
+        save(settings, built)
+        return built
+
+
+def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) -> None:
+    """Let a job's rows be final up to where those of what is served would be, after the same events.
+
+    A replay's own delay is as long as its log was out of order; but it has read all there is.
+    """
+    reached = [_reached(name, replay, settings) for name in job.reads]
+    until = min((moment for moment in reached if moment), default=None)
+    known = batches.closed_until(settings, job.name, replay.generation)
+    if until and (known is None or known < until):
+        close(job, settings, spark, replay.build, until)
+
+
+def _reached(name: str, replay: Replay, settings: Settings) -> datetime | None:
+    table = table_named(name)
+    times = rows_at(table.path(settings.warehouse, replay.build.number(name)), None, ["event_time"])
+    latest: datetime | None = pc.max(times["event_time"]).as_py() if len(times) else None
+    if latest is None or table.disorder is None:
+        return None
+    return latest.astimezone(UTC) - table.disorder - timedelta(minutes=settings.streaming.skew_minutes)
