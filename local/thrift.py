@@ -4,7 +4,6 @@ import importlib.util
 from pathlib import Path
 
 from config.errors import LakehouseError
-from config.spark import environment
 from local.background import Background, Status
 from local.catalog import Catalog
 
@@ -53,6 +52,8 @@ class Thrift(Background):
 
     def environment(self) -> dict[str, str]:
         """Give it the settings that every session of the project has."""
+        from config.spark import environment  # here: pyspark takes long to import, and other commands need none
+
         return environment(self.settings) | {"SPARK_HOME": str(_spark_home())}
 
 

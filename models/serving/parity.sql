@@ -40,20 +40,41 @@ compared as (
 
 ),
 
+named as (
+
+    select explode(array('{{ keys | join("', '") }}')) as table_name
+
+),
+
+-- A row takes part on the side on which it is final; an answer without final rows takes part as it is.
+judged as (
+
+    select
+        named.table_name,
+        finality.final_until,
+        lambda_has and coalesce(lambda_final_at < final_until, never_final) as by_lambda,
+        kappa_has and coalesce(kappa_final_at < final_until, never_final) as by_kappa,
+        equal
+    from named
+    left join compared on compared.table_name = named.table_name
+    left join finality on finality.table_name = named.table_name
+
+),
+
 counted as (
 
     select
-        compared.table_name,
-        finality.final_until,
-        compared.lambda_rows,
-        compared.kappa_rows,
-        compared.equal_rows,
-        compared.lambda_only_rows,
-        compared.kappa_only_rows,
-        compared.lambda_rows - compared.lambda_only_rows - compared.equal_rows as changed_rows,
-        compared.lambda_rows + compared.kappa_only_rows - compared.equal_rows as differing_rows
-    from compared
-    left join finality on finality.table_name = compared.table_name
+        table_name,
+        max(final_until) as final_until,
+        count_if(by_lambda) as lambda_rows,
+        count_if(by_kappa) as kappa_rows,
+        count_if(by_lambda and by_kappa and equal) as equal_rows,
+        count_if(by_lambda and not by_kappa) as lambda_only_rows,
+        count_if(by_kappa and not by_lambda) as kappa_only_rows,
+        count_if(by_lambda and by_kappa and not equal) as changed_rows,
+        count_if((by_lambda or by_kappa) and not (by_lambda and by_kappa and equal)) as differing_rows
+    from judged
+    group by table_name
 
 )
 

@@ -48,6 +48,11 @@ class Built:
     said: str
     """What dbt printed."""
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """Give the variables with which commands work in this home."""
+        return environ(self.settings)
+
     def run(self, script: str) -> str:
         """Run a script in this home, as a user of it would; the first command that fails ends it."""
         return done(self.settings, ["bash", "-euo", "pipefail", "-c", script])
@@ -77,11 +82,15 @@ class Built:
         return {name.partition(".")[2]: table for name, table in found.items()}
 
 
+def environ(settings: Settings) -> dict[str, str]:
+    """Give the variables with which commands work in a home, and find those of this environment."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return os.environ | {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200"}
+
+
 def done(settings: Settings, command: list[str]) -> str:
     """Run a command in a home and give what it printed."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environ = os.environ | {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200", "NO_COLOR": "1"}
-    ended = subprocess.run(command, cwd=ROOT, env=environ, text=True, capture_output=True, check=False)
+    ended = subprocess.run(command, cwd=ROOT, env=environ(settings), text=True, capture_output=True, check=False)
     assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
     return ended.stdout
 
@@ -94,7 +103,7 @@ def built(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Temp
     records = records_of(Plan(seed=31, events=2_400, days=4, late=0.05, duplicates=0.03, malformed=0.01))
     published = len(records) * 3 // 5
     lake.land(records[:published])
-    assert run_batch(spark, own, watch=lambda _: None).publication
+    assert run_batch(spark, own, full=True, watch=lambda _: None).publication
     lake.land(records[published:])
     catch_up(lake)
     try:

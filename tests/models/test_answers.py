@@ -119,8 +119,8 @@ def test_parity_counts_the_final_rows_that_differ(built: Any) -> None:
                 sql.register("answer", answer)
                 until = wanted(built).closed(name).replace(tzinfo=None) if table.final_at else None
                 final = f"where {table.final_at} < $1" if table.final_at else ""
-                found = sql.execute(f"from answer {final}", [until] if until else []).to_arrow_table().to_pylist()
-            sides.append({tuple(row[key] for key in table.key): row for row in found})
+                found: pa.Table = sql.execute(f"from answer {final}", [until] if until else []).to_arrow_table()
+            sides.append({tuple(row[key] for key in table.key): row for row in found.to_pylist()})
         batch, stream = sides
         both = batch.keys() & stream.keys()
         equal = sum(batch[key] == stream[key] for key in both)
@@ -133,8 +133,8 @@ def test_parity_counts_the_final_rows_that_differ(built: Any) -> None:
             "changed_rows": len(both) - equal,
             "differing_rows": len(batch.keys() | stream.keys()) - equal,
         }
-    found = {row.pop("table_name"): row for row in built.answers["parity"].drop_columns(["final_until"]).to_pylist()}
-    assert found == asked
+    counted = built.answers["parity"].drop_columns(["final_until"]).to_pylist()
+    assert {row.pop("table_name"): row for row in counted} == asked
     assert sum(row["differing_rows"] for row in asked.values()) > 0
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,7 @@ MODELS = ROOT / "models"
 GOLD = {name.partition(".")[2]: table for name, table in tables().items() if table.layer == "gold"}
 
 
-def declared() -> dict[str, dict]:
+def declared() -> dict[str, dict[str, Any]]:
     """Read every model's YAML twin."""
     twins = [file for file in MODELS.glob("*/*.yml") if file.name != "sources.yml"]
     return {
@@ -21,7 +22,7 @@ def declared() -> dict[str, dict]:
     }
 
 
-def sources() -> dict[str, dict]:
+def sources() -> dict[str, dict[str, Any]]:
     files = [yaml.safe_load(file.read_text()) for file in MODELS.glob("*/sources.yml")]
     return {source["name"]: source for file in files for source in file["sources"]}
 

@@ -1,0 +1,80 @@
+"""The pages on dbt and on reading are followed as they stand, in a home that dbt has built."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from config.errors import LakehouseError
+from config.settings import ROOT, Settings
+from operations.notebook import open_notebook, write_first
+
+Block = tuple[str, str]
+
+
+def blocks(page: str) -> list[Block]:
+    """Give what a page shows to copy, and what it says comes of it, in order."""
+    text = (ROOT / "docs" / page).read_text()
+    return re.findall(r"^```(sh|python|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def test_a_dbt_users_first_ten_minutes(built: Any) -> None:
+    (_, build), *rest = blocks("dbt.md")
+    assert build == "lakehouse dbt build\n"  # which made this home
+    said = built.said
+    for kind, block in rest:
+        if kind == "sh":
+            said = re.sub(r"\x1b\[[\d;]*m", "", built.run(block))
+        else:
+            assert [line for line in block.splitlines() if line not in said] == [], said
+    assert (built.settings.home / "reports" / "dbt" / "static_index.html").exists()
+
+
+def test_nothing_that_dbt_deprecates_is_used(built: Any) -> None:
+    assert "deprecat" not in built.said.lower()
+    assert "warn" not in built.said.lower().replace("warn=0", "")
+
+
+def test_every_way_of_reading_gives_the_same_answer_while_dbt_runs(
+    built: Any, building: "subprocess.Popen[str]"
+) -> None:
+    sessions = built.answers["kappa_sessions"].num_rows
+    found = []
+    for kind, block in blocks("reading.md"):
+        script = block if kind == "sh" else f"{sys.executable} - <<'END'\n{block}\nEND\n"
+        said = built.run(script)
+        if "serving." in block or "deltalake" in block:
+            found.append(int(re.findall(r"\d+", said)[-1]))
+    assert found == [sessions] * 6
+    said, _ = building.communicate()
+    assert building.returncode == 0, said
+
+
+@pytest.fixture
+def building(built: Any) -> "subprocess.Popen[str]":
+    """A run of dbt that goes on while the test does."""
+    return subprocess.Popen(
+        ["lakehouse", "dbt", "run", "--select", "serving", "marts"],
+        cwd=ROOT,
+        env=built.environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def test_a_notebook_begins_with_what_the_page_runs(tmp_path: Path, settings: Settings) -> None:
+    notebook = json.loads(write_first(settings.at(tmp_path)).read_text())
+    first = notebook["cells"][0]["source"]
+    assert [block for kind, block in blocks("reading.md") if kind == "python" and block.startswith(first)]
+
+
+def test_without_jupyter_the_way_to_it_is_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(LakehouseError, match="not installed") as error:
+        open_notebook(settings)
+    assert "pip install notebook" in error.value.mend
