@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from config.declarations import Table, tables
 from config.settings import Settings
+from expectations.conservation import live_generation
 from expectations.gate import Audit, audit
 from expectations.standing import LANDING, REDRIVE
 from streaming import generations, ledger
@@ -27,8 +28,7 @@ def check(spark: SparkSession, settings: Settings, layer: str) -> Audit | None:
     checked = {name: frame for name, frame in frames.items() if tables()[name].layer == layer}
     if not checked:
         return None
-    landed = {live[table.name] for table in tables().values() if table.topic}
-    agreed = [row for row in entries if row["generation"] in landed]
+    agreed = [row for row in entries if row["generation"] == live_generation(settings)]
     return audit(checked, settings=settings, name=f"check {layer}", beside=frames, ledger=agreed)
 
 

@@ -15,10 +15,10 @@ Place = tuple[str, int]
 
 def standing(entries: Entry) -> Entry:
     """Give the entries of landing as they stand after every redrive of their stretches."""
-    stretches = {_stretch(row): dict(row) for row in entries if row["job"] == LANDING}
+    stretches = {stretch(row): dict(row) for row in entries if row["job"] == LANDING}
     for row in entries:
-        if row["job"] == REDRIVE:
-            entry = stretches[_stretch(row)]
+        if row["job"] == REDRIVE and stretch(row) in stretches:
+            entry = stretches[stretch(row)]
             entry["quarantined"] -= row["input"]
             for term in TERMS:
                 entry[term] += row[term]
@@ -36,5 +36,6 @@ def by_partition(entries: Entry) -> dict[Place, dict[str, int]]:
     return found
 
 
-def _stretch(row: dict[str, Any]) -> tuple[str, int, int]:
+def stretch(row: dict[str, Any]) -> tuple[str, int, int]:
+    """Tell one stretch of the log from every other: no two begin at the same place."""
     return row["topic"], row["partition"], row["from_offset"]

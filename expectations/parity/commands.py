@@ -27,7 +27,7 @@ def compare(
     Example: lakehouse compare --table gold.sessions --show-rows 5
     """
     from config.spark import session
-    from expectations.parity.comparison import batch_side, comparable_tables, compared, generation_side, on_day
+    from expectations.parity.comparison import batch_side, comparable_tables, compared, generation_side, keep, on_day
     from streaming.generations import serving
 
     names = [each.name for each in comparable_tables()]
@@ -47,9 +47,11 @@ def compare(
             settings,
             batch,
             stream,
-            only=[table] if table else None,
+            only=table,
             watch=lambda what: status.update(f"Comparing {what} …"),
         )
+    if not table and not window:
+        keep(settings, found)
     show(found, console)
     for name, explained in found.items() if show_rows else ():
         _rows(name, explained, show_rows)

@@ -1,9 +1,10 @@
 """A comparison of answers: every comparable table of two sides, equal or with the reason for each row that is not."""
 
 import importlib.util
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +17,9 @@ from expectations.parity.reasons import Explained, explain
 from expectations.parity.rows import compare
 from streaming import batches, logic
 from streaming.checkpoint import job_folder
-from streaming.generations import Build
-from streaming.job import Job, jobs
+from streaming.generations import Build, serving
+from streaming.job import Job
+from streaming.job import jobs as all_jobs
 from streaming.tables import best_of, read
 
 Watch = Callable[[str], None]
@@ -82,24 +84,35 @@ def compared(
     left: Side,
     right: Side,
     *,
-    only: list[str] | None = None,
+    only: str | None = None,
+    jobs: list[Job] | None = None,
     watch: Watch = lambda _: None,
 ) -> dict[str, Explained]:
     """Compare every gold table that both sides have, over what both call final, and explain what differs.
 
-    left: the more complete answer; what it counts and the right one set aside as late is a reason.
+    left: the more complete answer; what it counts and the right one set aside as late is a reason. only: one table.
+    jobs: those that made the left answer, where they are not the project's own.
     """
     found: dict[str, Explained] = {}
     behind = _evidence(spark, settings, left, right)
-    for job in jobs().values():
+    for job in jobs or list(all_jobs().values()):
         name = job.writes[0]
         table = table_named(name)
-        if table.layer != "gold" or (only and name not in only) or not {name} <= (left.tables & right.tables):
+        if table.layer != "gold" or (only and name != only) or name not in left.tables & right.tables:
             continue
         watch(name)
         parity = compare(left.frame(name), right.frame(name), table, _until(job, left, right))
         found[name] = explain(parity, job, table.key, behind, _former(settings, job, right) if parity.rows else None)
     return found
+
+
+def keep(settings: Settings, found: Mapping[str, Explained]) -> None:
+    """Keep what a comparison came to, for the report."""
+    now = datetime.now(UTC)
+    tables = {name: {"equal": each.parity.equal, "by_reason": each.by_reason} for name, each in found.items()}
+    file = settings.home / "reports" / "comparisons" / f"{now:%Y%m%dT%H%M%S%f}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"at": now.isoformat(timespec="seconds"), "tables": tables}, indent=1))
 
 
 def comparable_tables() -> list[Table]:
@@ -138,9 +151,8 @@ def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) 
 
 def _former(settings: Settings, job: Job, side: Side) -> DataFrame | None:
     """Let the former version of a job tell what it makes of the inputs of the other answer, where there is one."""
-    if side.build is None:
-        return None
-    folder = job_folder(job.name, settings, side.build.of(job))
+    build = side.build or serving(settings)
+    folder = job_folder(job.name, settings, build.of(job))
     before = logic.recorded(folder)
     if not before or before["version"] == job.version:
         return None

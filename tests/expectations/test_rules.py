@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from config.errors import LakehouseError
-from expectations.rules import FOLDER, Rule, all_rules, rules
+from expectations.rule_files import FOLDER
+from expectations.rules import Rule, all_rules, rules
 
 GOOD = """\
 - name: dwell_not_negative

@@ -1,0 +1,1 @@
+"""Quarantine: what was refused, why, and back in once that is mended."""

@@ -1,0 +1,123 @@
+"""Commands of quarantine: list, show, redrive."""
+
+from collections import Counter
+from functools import reduce
+from operator import and_
+from typing import Annotated, Any
+
+import pyarrow.compute as pc
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from config.declarations import table_named
+from config.settings import Settings, load_settings
+from expectations.conservation import live_generation
+from expectations.quarantine.plan import unfinished
+from expectations.quarantine.sentences import says
+from streaming.tables import ORIGIN, rows_at
+
+app = typer.Typer()
+group = typer.Typer(help="What was refused, why, and back in once that is mended.", no_args_is_help=True)
+app.add_typer(group, name="quarantine")
+console = Console(highlight=False, soft_wrap=True)
+EMPTY = "Quarantine is empty: no record broke a rule."
+
+
+@group.command("list")
+def list_() -> None:
+    """Count what is in quarantine by topic and rule, and say what each rule means.
+
+    Example: lakehouse quarantine list
+    """
+    broken = Counter(
+        (row["topic"], rule) for row in _rows(load_settings(), ["topic", "rules"]) for rule in row["rules"]
+    )
+    if not broken:
+        console.print(EMPTY)
+        return
+    table = Table("topic", "rule", "records", "what it says")
+    table.columns[2].justify = "right"
+    for (topic, rule), count in sorted(broken.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
+        table.add_row(topic, rule, f"{count:,}", says(topic, rule))
+    console.print(table)
+    console.print("A record may break several. Look at some: lakehouse quarantine show --rule RULE")
+
+
+@group.command()
+def show(
+    topic: Annotated[str | None, typer.Option(help="Only records of this topic.")] = None,
+    rule: Annotated[str | None, typer.Option(help="Only records that broke this rule.")] = None,
+    rows: Annotated[int, typer.Option(help="How many records to show at most.", min=1)] = 10,
+) -> None:
+    """Show quarantined records, the latest first: where they come from, why they were refused, their value.
+
+    Example: lakehouse quarantine show --topic payments --rows 5
+    """
+    settings = load_settings()
+    chosen = [
+        row
+        for row in _rows(settings, [*ORIGIN, "arrival_time", "rules"])
+        if topic in (None, row["topic"]) and (rule is None or rule in row["rules"])
+    ]
+    if not chosen:
+        console.print("No such record is in quarantine. What there is: lakehouse quarantine list")
+        return
+    chosen.sort(key=lambda row: (row["arrival_time"], *_origin(row)), reverse=True)
+    values = _values(settings, chosen[:rows])
+    for row in chosen[:rows]:
+        origin = _origin(row)
+        console.print(
+            f"{'/'.join(map(str, origin))}, arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S}", style="bold", markup=False
+        )
+        for name in row["rules"]:
+            console.print(f"  {name}: {says(row['topic'], name)}", markup=False)
+        console.print(f"  {_readable(values[origin])}", markup=False)
+    if len(chosen) > rows:
+        console.print(f"… and {len(chosen) - rows:,} more; --rows shows more.")
+
+
+@group.command()
+def redrive() -> None:
+    """Let quarantined records go through landing again, by the rules as they are now; what still breaks one stays.
+
+    Each goes where landing would put it, once; `check ledger` follows it there. Stop landing first.
+
+    Example: lakehouse quarantine redrive
+    """
+    settings = load_settings()
+    generation = live_generation(settings)
+    if not unfinished(settings, generation) and not _rows(settings, ["topic"]):
+        console.print(EMPTY)
+        return
+    from config.spark import session
+    from expectations.quarantine.redrive import redrive as drive
+
+    with console.status("Judging again …"):
+        outcome = drive(session(settings, "lakehouse quarantine redrive"), settings, generation)
+    for place, count in sorted(outcome.moved.items()):
+        console.print(f"{count:,} → {place}")
+    if not outcome.moved:
+        console.print("Nothing has changed: every record still breaks a rule.")
+    console.print(f"{outcome.refused:,} are refused still. lakehouse quarantine list")
+
+
+def _rows(settings: Settings, columns: list[str], which: pc.Expression | None = None) -> list[dict[str, Any]]:
+    path = table_named("silver.quarantine").path(settings.warehouse, live_generation(settings))
+    return list(rows_at(path, which, columns).to_pylist())
+
+
+def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ORIGIN)
+
+
+def _values(settings: Settings, rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], bytes | None]:
+    """Read the values of these records only: of all, they may be more than fits."""
+    which = pc.scalar(False)
+    for row in rows:
+        which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN))
+    return {_origin(row): row["value"] for row in _rows(settings, [*ORIGIN, "value"], which)}
+
+
+def _readable(value: bytes | None) -> str:
+    return "(no value)" if value is None else value.decode(errors="backslashreplace")
