@@ -4,8 +4,10 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,15 +15,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from gold import catch_up, records_of
+from gold import WAITING, catch_up, records_of
 from handmade import Lake
+from oracle import Oracle, from_rows
 from pyspark.sql import SparkSession
 
-from batch.run import run as run_batch
+from batch.run import run as run_batch  # feature: batch
 from config.settings import ROOT, Settings
 from local.catalog import Catalog
 from local.simulator.plan import Plan
 from local.thrift import Thrift
+from streaming.batches import closed_until
 
 READ = """
 import sys
@@ -61,7 +65,7 @@ class Built:
         """Read tables by their names in the catalog, from a process of their own."""
         folder = self.settings.home / "tmp"
         done(self.settings, [sys.executable, "-c", READ, str(folder), *names])
-        return {name: pq.read_table(folder / f"{name}.parquet") for name in names}
+        return {name: plain(pq.read_table(folder / f"{name}.parquet")) for name in names}
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -80,6 +84,51 @@ class Built:
         names = [name for name, model in self.models.items() if model["schema"] != "staging"]
         found = self.read(*(f"{self.models[name]['schema']}.{name}" for name in names))
         return {name.partition(".")[2]: table for name, table in found.items()}
+
+
+def plain(table: pa.Table) -> pa.Table:
+    """Leave the zone out of times: all are in UTC."""
+    kinds = [pa.timestamp("us") if pa.types.is_timestamp(field.type) else field.type for field in table.schema]
+    return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
+
+
+def _rows(table: pa.Table, columns: list[str]) -> Counter[str]:
+    return Counter(repr(tuple(row[column] for column in columns)) for row in plain(table).to_pylist())
+
+
+class Wanted:
+    """What must be there, worked out from the raw records by an oracle that shares nothing with the project."""
+
+    def __init__(self, built: Built) -> None:
+        self.settings = built.settings
+        self.raw = [(*record[:5], record[6]) for record in built.records]
+        self.oracle = Oracle(from_rows(self.raw))
+
+    def closed(self, name: str) -> datetime:
+        """Say before which event time the rows of a table are final, without a zone."""
+        found = closed_until(self.settings, name)
+        assert found
+        return found.replace(tzinfo=None)
+
+    def kappa(self, name: str) -> pa.Table:
+        """Give the stream's answer."""
+        until = self.closed(name).replace(tzinfo=UTC) if f"gold.{name}" in WAITING else None
+        return plain(self.oracle.table(f"gold.{name}", closed_until=until))
+
+    def silver(self, name: str) -> pa.Table:
+        """Give a table of silver."""
+        return plain(self.oracle.table(f"silver.{name}"))
+
+    plain = staticmethod(plain)
+
+    @staticmethod
+    def compare(found: pa.Table, asked: pa.Table, ignoring: tuple[str, ...] = ()) -> None:
+        """Fail unless both have the same columns, but for some, and the same rows, and any."""
+        columns = sorted(asked.column_names)
+        assert sorted(set(found.column_names) - set(ignoring)) == columns
+        there, needed = _rows(found, columns), _rows(asked, columns)
+        assert (list((needed - there).elements())[:3], list((there - needed).elements())[:3]) == ([], []), columns
+        assert there
 
 
 def environ(settings: Settings) -> dict[str, str]:
@@ -103,7 +152,7 @@ def built(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Temp
     records = records_of(Plan(seed=31, events=2_400, days=4, late=0.05, duplicates=0.03, malformed=0.01))
     published = len(records) * 3 // 5
     lake.land(records[:published])
-    assert run_batch(spark, own, full=True, watch=lambda _: None).publication
+    assert run_batch(spark, own, full=True, watch=lambda _: None).publication  # feature: batch
     lake.land(records[published:])
     catch_up(lake)
     try:
@@ -112,3 +161,9 @@ def built(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Temp
     finally:
         Thrift(own).stop()
         Catalog(own).stop()
+
+
+@pytest.fixture(scope="session")
+def wanted(built: Built) -> Wanted:
+    """Ask the oracle, once."""
+    return Wanted(built)

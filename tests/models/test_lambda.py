@@ -1,0 +1,101 @@
+"""The Lambda answers equal the oracle on both sides of the fence, and parity counts where they differ from Kappa's."""
+
+import ast
+import re
+from datetime import datetime
+from typing import Any
+
+import deltalake
+import duckdb
+import pyarrow as pa
+import pytest
+from oracle import Oracle, from_rows
+
+from config.declarations import table_named, tables
+from config.settings import ROOT
+
+GOLD = [name.partition(".")[2] for name in tables() if name.startswith("gold.")]
+MERGED = "from batch where {moment} < $1 union all by name from stream where {moment} >= $1"
+# Its rows are never final: the latest change says on which side of the fence an order is.
+MERGED_STATUS = """
+from stream where status_time >= $1 union all by name
+from batch where order_id not in (select order_id from stream where status_time >= $1)
+"""
+Rows = dict[tuple[Any, ...], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def fence(built: Any) -> datetime:
+    path = table_named("ops.fences").path(built.settings.warehouse)
+    found: datetime = max(deltalake.DeltaTable(path).to_pyarrow_table()["complete_until"].to_pylist())
+    return found.replace(tzinfo=None)
+
+
+@pytest.fixture(scope="module")
+def answers(built: Any, wanted: Any, fence: datetime) -> dict[str, pa.Table]:
+    """Give what must be there: on what the batch layer had read, nothing is late."""
+    published = Oracle(from_rows(wanted.raw[: built.published]))
+    found = {}
+    for name in GOLD:
+        moment = table_named(f"gold.{name}").final_at
+        with duckdb.connect() as sql:
+            sql.register("stream", wanted.kappa(name))
+            sql.register("batch", wanted.plain(published.table(f"gold.{name}", late_counts=False)))
+            query = MERGED.format(moment=moment) if moment else MERGED_STATUS
+            found[name] = sql.execute(query, [fence]).to_arrow_table()
+    return found
+
+
+@pytest.mark.parametrize("name", GOLD)
+def test_it_is_batch_before_the_fence_and_stream_after_it(
+    built: Any, wanted: Any, answers: dict[str, pa.Table], name: str
+) -> None:
+    wanted.compare(built.answers[f"lambda_{name}"], answers[name])
+
+
+def test_it_is_final_up_to_the_fence_too(built: Any, wanted: Any, fence: datetime) -> None:
+    found = built.answers["lambda_finality"].to_pylist()
+    assert {row["table_name"]: row["final_until"] for row in found} == {
+        name: max(wanted.closed(name), fence) for name in GOLD if name != "order_status"
+    }
+
+
+def test_parity_counts_the_final_rows_that_differ(built: Any, wanted: Any, answers: dict[str, pa.Table]) -> None:
+    asked = {}
+    for name in GOLD:
+        batch, stream = (final(wanted, name, answer) for answer in (answers[name], wanted.kappa(name)))
+        both = batch.keys() & stream.keys()
+        equal = sum(batch[key] == stream[key] for key in both)
+        asked[name] = {
+            "lambda_rows": len(batch),
+            "kappa_rows": len(stream),
+            "equal_rows": equal,
+            "lambda_only_rows": len(batch.keys() - stream.keys()),
+            "kappa_only_rows": len(stream.keys() - batch.keys()),
+            "changed_rows": len(both) - equal,
+            "differing_rows": len(batch.keys() | stream.keys()) - equal,
+        }
+    counted = built.answers["parity"].drop_columns(["final_until"]).to_pylist()
+    assert {row.pop("table_name"): row for row in counted} == asked
+    assert sum(row["differing_rows"] for row in asked.values()) > 0
+
+
+def test_parity_compares_each_gold_table_by_its_key_and_what_makes_it_final() -> None:
+    sql = (ROOT / "models" / "serving" / "parity.sql").read_text()
+    keys, final_at = (
+        ast.literal_eval(found.replace("none", "None")) for found in re.findall(r"set \w+ = (\{.*?\}) -?%}", sql, re.S)
+    )
+    assert keys == {name: table_named(f"gold.{name}").key for name in GOLD}
+    assert final_at == {name: table_named(f"gold.{name}").final_at for name in GOLD}
+
+
+def final(wanted: Any, name: str, answer: pa.Table) -> Rows:
+    """Keep the rows that Kappa calls final, by their keys; of a table that is never final all."""
+    table = table_named(f"gold.{name}")
+    rows = answer
+    if table.final_at:
+        with duckdb.connect() as sql:
+            sql.register("answer", answer)
+            query = f"from answer where {table.final_at} < $1"
+            rows = sql.execute(query, [wanted.closed(name)]).to_arrow_table()
+    return {tuple(row[key] for key in table.key): row for row in rows.to_pylist()}
