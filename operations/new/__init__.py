@@ -1,0 +1,1 @@
+"""New parts of the project, as working skeletons in its own style."""
