@@ -17,7 +17,7 @@ from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from expectations.gate import Audit, audit
-from operations.cost import Cost, measured
+from operations.cost import Cost, measured, record
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
             published = publications.publish(settings, name, rebuild.all_tables())
             publications.drop_unused(settings)
     changed = {table: len(each) for table, each in rebuild.changed.items()}
+    record(settings, "batch", name, limit.records, cost)
     return Result(name, limit, full, changed, found, published, cost, audit_seconds)
 
 

@@ -20,7 +20,7 @@ from local.simulator.run import simulate
 from streaming import ledger
 from streaming.job import jobs
 from streaming.progress import Progress
-from streaming.runner import GENERATION, Runner
+from streaming.runner import Runner
 
 WARM_EVENTS = 50_000
 RATE = 1_000
@@ -86,7 +86,7 @@ def _sending(settings: Settings) -> "subprocess.Popen[bytes]":
 
 
 def _not_landed(settings: Settings) -> int:
-    landed = ledger.landed_up_to(settings, "landing", GENERATION)
+    landed = ledger.landed_up_to(settings, "landing", 1)
     ends = end_offsets(settings, sorted({topic for topic, _ in landed}))
     return sum(max(end - landed.get(place, 0), 0) for place, end in ends.items())
 

@@ -5,10 +5,19 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
+
+from config.declarations import table_named
+from config.settings import Settings
+from streaming.tables import append_once, arrow_schema, rows_at
+
+TABLE = "ops.costs"
 
 
 @dataclass
@@ -35,6 +44,22 @@ def measured(spark: SparkSession, folder: Path) -> Iterator[Cost]:
         cost.cpu_seconds = _cpu_seconds(processes) - cpu
         cost.bytes_written = max(size_of(folder) - size, 0)
         cost.peak_memory = sum(_peak(process) for process in processes)
+
+
+def record(settings: Settings, path: str, what: str, records: int, cost: Cost) -> None:
+    """Keep what a path cost, for the scorecard."""
+    table = table_named(TABLE)
+    row = {**asdict(cost), "path": path, "what": what, "records": records, "recorded_at": datetime.now(UTC)}
+    rows = pa.Table.from_pylist([row], arrow_schema(table))
+    # A folder for each path: several processes record what they cost, each in its own.
+    append_once(table.path(settings.warehouse) / path, rows, "cost", time.time_ns() // 1000)
+
+
+def recorded(settings: Settings) -> list[dict[str, Any]]:
+    """Read what every path has cost, in order."""
+    folders = sorted(table_named(TABLE).path(settings.warehouse).glob("*"))
+    rows = [row for folder in folders for row in rows_at(folder).to_pylist()]
+    return sorted(rows, key=lambda row: row["recorded_at"])
 
 
 def size_of(folder: Path) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -13,6 +14,7 @@ from rich.table import Table
 from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
+from operations.cost import measured, record
 from streaming import batches, closing, ledger
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
@@ -85,6 +87,11 @@ def status() -> None:
         status_of = _landing_status if job.topics else _follower_status
         table.add_row(*status_of(settings, job, build))
     console.print(table)
+    skew = ledger.greatest_skew(settings, "landing", build.of(job_named("landing")))
+    allowed = timedelta(minutes=settings.streaming.skew_minutes)
+    if skew:
+        style = None if skew.within(allowed) else "yellow"
+        console.print(f"{skew}; streaming.skew_minutes allows {settings.streaming.skew_minutes} min.", style=style)
     console.print(
         "What lies after 'closed until', in event time, may still change. Time moves with events only: when they stop "
         "coming, `lakehouse stream run --close` closes what is open."
@@ -108,9 +115,12 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
 
 
 def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
-    """Run jobs, showing what they do."""
-    with shown(console) as watch:
-        return runner.run(chosen, until_caught_up=until_caught_up, watch=watch)
+    """Run jobs, showing what they do, and keep what it cost."""
+    with measured(runner.spark, runner.settings.warehouse) as cost, shown(console) as watch:
+        last = runner.run(chosen, until_caught_up=until_caught_up, watch=watch)
+    records = sum(each.done for each in last if job_named(each.job).topics)
+    record(runner.settings, "stream", ", ".join(job.name for job in chosen), records, cost)
+    return last
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from config.declarations import table_named, topics
 from streaming import ledger
 from streaming.job import LOG, Batch, Job
 from streaming.parsing import contracts, parse
-from streaming.tables import ORIGIN, append
+from streaming.tables import ORIGIN, append, brought_here
 from streaming.verdicts import NEEDED, SILVER, sort_out
 
 ARCHIVE = "bronze.events"
@@ -65,7 +65,7 @@ def _held(batch: Batch) -> Iterator[Rows]:
 
     A cached frame would carry its whole plan into every plan built on it, and planning would cost more than the work.
     """
-    if batch.records <= batch.settings.streaming.records_on_driver and (here := _brought_here(batch.rows)) is not None:
+    if batch.records <= batch.settings.streaming.records_on_driver and (here := brought_here(batch.rows)) is not None:
         yield here
         return
     kept = batch.rows.localCheckpoint()
@@ -73,16 +73,6 @@ def _held(batch: Batch) -> Iterator[Rows]:
         yield kept
     finally:
         kept._jdf.queryExecution().logical().rdd().unpersist(False)
-
-
-def _brought_here(rows: DataFrame) -> pa.Table | None:
-    """Bring a batch to the driver, unless it is larger than Spark lets in: few records may be many bytes."""
-    try:
-        return rows.toArrow()
-    except Exception as error:
-        if "spark.driver.maxResultSize" in str(error):
-            return None
-        raise
 
 
 def _write(batch: Batch, parts: Mapping[str, Rows]) -> None:

@@ -20,6 +20,7 @@ from streaming.late import refuse_unknown
 from streaming.ledger import disorder
 from streaming.lock import writing
 from streaming.progress import Followed, Progress, Watch
+from streaming.roles.aggregator.salting import as_configured
 from streaming.stopping import stopping
 from streaming.tables import create_missing
 from streaming.troubles import dropping, explained
@@ -46,6 +47,7 @@ class Runner:
     def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
         """Run the jobs, showing their progress, and stop them cleanly; give what each of them did last."""
         refuse_unknown(self.settings.streaming.late, [name for name, job in all_jobs().items() if job.minds_late])
+        jobs = as_configured(jobs, self.settings)
         # To catch up, a job must begin when what it follows has ended; live, all run side by side.
         stages = in_stages(jobs) if until_caught_up else [jobs]
         followed: list[Followed] = []

@@ -62,6 +62,16 @@ def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
     failpoint(f"after {name}")
 
 
+def brought_here(rows: DataFrame) -> pa.Table | None:
+    """Bring rows to the driver, unless they are more than Spark lets in: few may be many bytes."""
+    try:
+        return rows.toArrow()
+    except Exception as error:
+        if "spark.driver.maxResultSize" in str(error):
+            return None
+        raise
+
+
 def append_once(path: Path, rows: pa.Table, application: str, version: int) -> None:
     """Append rows unless the table has seen this version of the application; the same promise as Delta's own."""
     if deltalake.DeltaTable.is_deltatable(str(path)) and seen(deltalake.DeltaTable(str(path)), application, version):

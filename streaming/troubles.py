@@ -15,6 +15,12 @@ def explained(job: str, error: StreamingQueryException) -> LakehouseError:
             f"'{job}' stopped: Kafka no longer holds records that were not landed yet.\n{_first_lines(text)}",
             "Check the topics' retention in config/topics; nothing was skipped.",
         )
+    if "STATE_STORE" in text and "SCHEMA" in text:
+        return LakehouseError(
+            f"'{job}' stopped: what it keeps has another form than its configuration asks for, as after a change of "
+            "streaming.salted.",
+            f"Change it back; or make its table again: lakehouse stream reset {job}",
+        )
     return LakehouseError(
         f"'{job}' stopped: {_first_lines(text)}",
         f"Nothing is lost: `lakehouse stream run {job}` goes on where it stopped. More in logs/spark.log of the home.",

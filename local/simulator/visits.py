@@ -40,7 +40,7 @@ def visits(people: People, who: Ints, begin: Ints, topic: str, plan: Plan, dice:
     visit = np.repeat(np.arange(len(who)), pages)
     who, n = who[visit], len(visit)
     # At least two seconds: nobody reads faster, and a router can tell people from bots by their pace.
-    dwell = 2_000 + dice.small(180_000, n)
+    dwell = 300 + dice.small(180_000, n)  # some leave at once
     steps = dwell + 500 + dice.below(10_000, n)
     at = begin[visit] + since_first(steps, pages)
     product = pick(dice, plan.hot_key, n)

@@ -11,6 +11,7 @@ from expectations.conservation import check_ledger, check_truth
 from local.broker import Broker
 from local.simulator.commands import simulate
 from local.simulator.plan import Plan
+from operations.demo.answers import show_batch, show_difference, show_logic, show_replay
 from operations.demo.landing import beside, flow
 from operations.demo.roles import show_edge, show_gold, show_reactor
 from streaming.commands import close_open, run_watched
@@ -51,9 +52,17 @@ def run(console: Console, *, events: int, seed: int) -> int:
             console.print(f"✗ {fault}", style="red")
         console.rule("5 · Gold: every event counted, in each table that it belongs to")
         equal &= show_gold(console, settings)
-        console.rule("6 · The reactor: failed payments are retried, each once")
+        console.rule("6 · Lambda: the batch layer recomputes it all, is checked, and published")
+        equal &= show_batch(console, settings, spark)
+        console.rule("7 · Lambda against Kappa: where the answers differ, and why")
+        equal &= show_difference(console, settings, spark, truth)
+        console.rule("8 · Kappa: a replay from the log closes the gap, proved before it is served")
+        equal &= show_replay(console, settings, spark)
+        console.rule("9 · A change of logic: replayed, promoted, rolled back")
+        equal &= show_logic(console, settings, spark)
+        console.rule("10 · The reactor: failed payments are retried, each once")
         equal &= show_reactor(console, settings, truth)
-        console.rule("7 · The web edge: bots and personal data leave, by a transaction")
+        console.rule("11 · The web edge: bots and personal data leave, by a transaction")
         equal &= show_edge(console, settings, seed)
     finally:
         Broker(settings).stop()

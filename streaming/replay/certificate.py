@@ -16,7 +16,7 @@ from expectations.parity.reasons import Explained
 from expectations.parity.rows import content_hash
 from streaming import ledger
 from streaming.generations import serving
-from streaming.job import job_named
+from streaming.job import Job
 from streaming.logic import fingerprint
 from streaming.replay.manifest import Replay, folder
 from streaming.tables import read
@@ -44,16 +44,21 @@ class Certificate:
         return [each for against in self.values["against"].values() for each in against.values()]
 
 
-def verify(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch) -> Certificate:
-    """Compare a replay with what is served and with the batch layer, and write down what was found."""
+def verify(
+    spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job] | None = None
+) -> Certificate:
+    """Compare a replay with what is served and with the batch layer, and write down what was found.
+
+    jobs: those of the replay, where they are not the project's own.
+    """
+    jobs = jobs or replay.jobs_to_run()
     mine = generation_side(spark, settings, replay.build, f"generation {replay.generation}")
     against: dict[str, dict[str, Explained]] = {}
-    names = [name for name in replay.tables if table_named(name).layer == "gold"]
     served = generation_side(spark, settings, serving(settings), "served")
-    against["what is served"] = compared(spark, settings, mine, served, only=names, watch=watch)
+    against["what is served"] = compared(spark, settings, mine, served, jobs=jobs, watch=watch)
     batch = batch_side(spark, settings)
     if batch:
-        against["the batch layer"] = compared(spark, settings, mine, batch, only=names, watch=watch)
+        against["the batch layer"] = compared(spark, settings, mine, batch, jobs=jobs, watch=watch)
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
     values = {
         "generation": replay.generation,
@@ -65,10 +70,7 @@ def verify(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
             f"{topic}/{partition}": end
             for (topic, partition), end in ledger.landed_up_to(settings, "landing", replay.generation).items()
         },
-        "logic": {
-            name: {"version": version, "code": fingerprint(job_named(name))}
-            for name, version in replay.versions.items()
-        },
+        "logic": {job.name: {"version": job.version, "code": fingerprint(job)} for job in jobs if job.module},
         "ledger": {term: ledger.total(entries, term) for term in ("input", *ledger.TERMS)},
         "tables": {
             name: {

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.errors import LakehouseError
@@ -25,7 +25,13 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
     """Switch every table of a replay to its generation, if it is proved and its quality holds."""
     with writing(settings, ["replay"]):
         _refuse_unproved(settings, replay, accept)
-        found = audit(_frames(spark, settings, replay), settings=settings, name=f"replay g{replay.generation}")
+        frames = {name: read(spark, name, settings.warehouse, number) for name, number in replay.numbers.items()}
+        found = audit(
+            {name: frames.pop(name) for name in replay.tables},
+            beside=frames,
+            settings=settings,
+            name=f"replay g{replay.generation}",
+        )
         if not found.passed:
             return found
         if LANDING in replay.jobs and replay.source == "bronze":
@@ -67,7 +73,3 @@ def _refuse_unproved(settings: Settings, replay: Replay, accept: str | None) -> 
             f"See {folder(settings, number) / 'certificate.html'}; to serve it all the same: "
             f'lakehouse replay promote {number} --accept "REASON"',
         )
-
-
-def _frames(spark: SparkSession, settings: Settings, replay: Replay) -> dict[str, DataFrame]:
-    return {name: read(spark, name, settings.warehouse, replay.build.number(name)) for name in replay.numbers}

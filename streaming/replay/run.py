@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
+from operations.cost import measured, record
 from streaming import batches, generations, ledger
 from streaming.closing import close
 from streaming.failpoints import failpoint
@@ -21,24 +22,35 @@ from streaming.tables import create_missing, rows_at
 LOCK = "replay"
 
 
-def run(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch | None = None) -> Replay:
-    """Build the tables of a replay, or go on building them after a kill; what is served is not touched."""
+def run(
+    spark: SparkSession,
+    settings: Settings,
+    replay: Replay,
+    watch: Watch | None = None,
+    jobs: list[Job] | None = None,
+) -> Replay:
+    """Build the tables of a replay, or go on building them after a kill; what is served is not touched.
+
+    jobs: those of the replay, where they are not the project's own, as when a change of logic is tried out.
+    """
     with writing(settings, [LOCK]):
         # The pointer must be there before a second generation is: views ask it which of them to show.
         create_missing([generations.TABLE], settings.warehouse)
         save(settings, replay)
         failpoint("after replay manifest")
         began = time.monotonic()
-        jobs = replay.jobs_to_run()
-        Runner(settings, spark, replay.build).run(jobs, until_caught_up=True, watch=watch)
-        failpoint("after replay run")
-        for job in jobs:
-            if not job.topics:
-                _close(job, replay, settings, spark)
+        jobs = jobs or replay.jobs_to_run()
+        with measured(spark, settings.warehouse) as cost:
+            Runner(settings, spark, replay.build).run(jobs, until_caught_up=True, watch=watch)
+            failpoint("after replay run")
+            for job in jobs:
+                if not job.topics:
+                    _close(job, replay, settings, spark)
         landed = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
         seconds = replay.seconds + time.monotonic() - began
         built = replay.moved(state="built", seconds=seconds, records=ledger.total(landed, "input"))
         save(settings, built)
+        record(settings, "replay", f"generation {built.generation}", built.records, cost)
         return built
 
 

@@ -7,13 +7,14 @@ all versions, repair it.
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from streaming.batches import record
 from streaming.job import Batch, Job
-from streaming.tables import append, columns, read
+from streaming.tables import append, brought_here, columns, read
 
 UNKNOWN = "unknown"
 TABLE = "silver.clicks_enriched"
@@ -45,11 +46,14 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
 def enrich(batch: Batch) -> None:
     """Enrich one micro-batch of clicks with what is known of users now."""
     users = read(batch.rows.sparkSession, "silver.users", batch.settings.warehouse, batch.generation_of("silver.users"))
-    rows = attach_tier(batch.rows, users).localCheckpoint()
-    count = rows.count()
+    enriched = attach_tier(batch.rows, users)
+    # In one action where it fits: among many jobs, each further one waits its turn.
+    rows = brought_here(enriched)
+    if rows is None:
+        rows = enriched.localCheckpoint()
+    count = len(rows) if isinstance(rows, pa.Table) else rows.count()
     if count:
-        small = count <= batch.settings.streaming.records_on_driver
-        append(batch, TABLE, rows.toArrow() if small else rows)
+        append(batch, TABLE, rows)
     record(batch, count)
 
 

@@ -15,7 +15,6 @@ from local.simulator.plan import Plan
 from local.simulator.shop import shard_records
 from streaming.batches import closed_until
 from streaming.job import Job, in_stages, jobs
-from streaming.roles.aggregator.salting import as_configured
 from streaming.runner import Runner
 
 ANSWERS = ("silver.clicks_enriched", *(name for name in tables() if name.startswith("gold.")))
@@ -39,7 +38,7 @@ def records_of(plan: Plan) -> list[tuple[Any, ...]]:
 def catch_up(lake: Lake, names: Sequence[str] = ()) -> None:
     """Run every job that follows tables, or those named, until it has caught up."""
     chosen = [job for job in followers() if not names or job.name in names]
-    Runner(lake.settings, lake.spark).run(as_configured(chosen, lake.settings), until_caught_up=True)
+    Runner(lake.settings, lake.spark).run(chosen, until_caught_up=True)
 
 
 def followers() -> list[Job]:

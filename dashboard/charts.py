@@ -1,0 +1,109 @@
+"""Charts: figures -> SVG, drawn here, so that the page needs no network and no script."""
+
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+WIDTH = 640
+REASONS = ["#2a9d6f", "#e0812b", "#8a63d2", "#cf222e"]
+COLOURS = ["#2f6fde", "#e0812b", "#2a9d6f", "#8a63d2"]
+
+
+def accuracy(rows: list[dict[str, Any]]) -> str:
+    """Draw what share of the page views each answer counts, by hour."""
+    lowest = min((row["accuracy"] for row in rows), default=0.9)
+    data = [{**row, "hour": row["hour"].isoformat()} for row in rows]
+    chart = (
+        alt.Chart(_data(data))
+        .mark_line(point=True, strokeWidth=2)
+        .encode(
+            x=alt.X("hour:T", title="hour of event time (UTC)", axis=alt.Axis(format="%H:%M")),
+            y=alt.Y(
+                "accuracy:Q",
+                title="page views counted",
+                scale=alt.Scale(domain=[max(lowest - 0.02, 0), 1]),
+                axis=alt.Axis(format=".0%"),
+            ),
+            color=alt.Color("answer:N", title=None, scale=alt.Scale(range=COLOURS)),
+        )
+    )
+    return _svg(chart, 260)
+
+
+def flow(counts: dict[str, int]) -> str:
+    """Draw where the records of the log went."""
+    names = {
+        "silver": "silver",
+        "duplicates": "duplicates",
+        "late": "late",
+        "quarantined": "quarantine",
+        "erased": "erased",
+    }
+    values = [{"where": names[term], "records": counts[term]} for term in names if counts.get(term)]
+    chart = (
+        alt.Chart(_data(values))
+        .mark_bar()
+        .encode(
+            x=alt.X("records:Q", title="records (logarithmic)", scale=alt.Scale(type="log", domainMin=1)),
+            y=alt.Y("where:N", title=None, sort=list(names.values())),
+            color=alt.Color("where:N", legend=None, scale=alt.Scale(range=COLOURS)),
+        )
+    )
+    return _svg(_labelled(chart, "records:Q", ",.0f"), 34 * max(len(values), 1))
+
+
+def parity(tables: dict[str, dict[str, Any]]) -> str:
+    """Draw, for each table, the share of rows that are equal, and why the others are not."""
+    values = []
+    for name, each in tables.items():
+        total = each["equal"] + sum(each["by_reason"].values())
+        for reason, rows in {"equal": each["equal"], **each["by_reason"]}.items():
+            if total:
+                values.append({"table": name.removeprefix("gold."), "reason": reason, "share": rows / total})
+    chart = (
+        alt.Chart(_data(values))
+        .mark_bar()
+        .encode(
+            x=alt.X("share:Q", title="rows", axis=alt.Axis(format=".0%"), scale=alt.Scale(domain=[0, 1])),
+            y=alt.Y("table:N", title=None),
+            color=alt.Color("reason:N", title=None, scale=alt.Scale(range=REASONS)),
+            order=alt.Order("reason:N"),
+        )
+    )
+    return _svg(chart, 26 * max(len(tables), 1))
+
+
+def costs(rows: list[dict[str, Any]], measure: str, title: str, form: str = ",.1f") -> str:
+    """Draw what each path cost."""
+    chart = (
+        alt.Chart(_data([{"path": row["path"], "value": row[measure]} for row in rows]))
+        .mark_bar()
+        .encode(
+            x=alt.X("value:Q", title=title),
+            y=alt.Y("path:N", title=None, sort=["stream", "batch", "replay"]),
+            color=alt.Color("path:N", legend=None, scale=alt.Scale(range=COLOURS)),
+        )
+    )
+    return _svg(_labelled(chart, "value:Q", form), 34 * max(len(rows), 1))
+
+
+def _data(rows: list[dict[str, Any]]) -> Any:
+    return alt.Data(values=rows)  # type: ignore[no-untyped-call]
+
+
+def _labelled(bars: alt.Chart, field: str, form: str) -> Any:
+    text = bars.mark_text(align="left", dx=4).encode(text=alt.Text(field, format=form), color=alt.value("#888"))
+    return alt.layer(bars, text)
+
+
+def _svg(chart: Any, height: int) -> str:
+    """Draw in a grey that can be read on white and on black alike, as wide as the page lets it be."""
+    drawn = (
+        chart.properties(width=WIDTH, height=height, background="transparent")
+        .configure_view(stroke=None)
+        .configure_axis(labelColor="#888", titleColor="#888", gridColor="#8883", domainColor="#8886", tickColor="#8886")
+        .configure_legend(labelColor="#888", titleColor="#888", orient="bottom")
+    )
+    svg: str = vl_convert.vegalite_to_svg(drawn.to_json())
+    return svg.replace("<svg ", '<svg role="img" style="max-width:100%;height:auto" ', 1)

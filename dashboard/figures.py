@@ -1,0 +1,138 @@
+"""Figures: what the tables of operations know of a run -> the numbers of the report, none of them typed in."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import yaml
+
+from config.declarations import table_named
+from config.settings import ROOT, Settings
+from operations import cost
+from operations.cost import size_of
+from streaming import generations, ledger
+from streaming.tables import rows_at
+
+PATHS = {
+    "stream": "Kappa and the speed layer: the stream",
+    "batch": "Lambda: the batch layer",
+    "replay": "Kappa: a replay",
+}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Everything the report shows."""
+
+    flow: dict[str, int]
+    """Where the records of the log went."""
+
+    accuracy: list[dict[str, Any]]
+    """By answer and hour, the share of page views that it counts, of those the most complete answer counts."""
+
+    comparisons: list[dict[str, Any]]
+    costs: list[dict[str, Any]]
+    lines: dict[str, int]
+    """By feature, the lines of code that exist only for it."""
+
+    stored: dict[str, int]
+    """By layer, bytes on disk."""
+
+    delays: list[float]
+    """Seconds from arrival to the ledger, of the batches that landed within an hour of their newest record."""
+
+    certificates: list[dict[str, Any]]
+
+    @property
+    def late_share(self) -> float:
+        """Say which part of the valid events came too late for the stream."""
+        valid = self.flow["silver"] + self.flow["late"]
+        return self.flow["late"] / valid if valid else 0.0
+
+
+def gather(settings: Settings) -> Figures:
+    """Read all figures of a home."""
+    entries = ledger.entries(settings, ["landing"])
+    first = [row for row in entries if row["generation"] == generations.FIRST]
+    return Figures(
+        flow={term: ledger.total(first, term) for term in ("input", *ledger.TERMS)},
+        accuracy=_accuracy(settings),
+        comparisons=[
+            json.loads(file.read_text()) for file in sorted((settings.home / "reports/comparisons").glob("*"))
+        ],
+        costs=cost.recorded(settings),
+        lines=lines_of_features(),
+        stored={layer: size_of(settings.warehouse / layer) for layer in ("bronze", "silver", "gold", "batch")},
+        delays=sorted(_delays(first)),
+        certificates=_pages(settings, "replays/g*/certificate.json"),
+    )
+
+
+def _pages(settings: Settings, pattern: str) -> list[dict[str, Any]]:
+    return [json.loads(file.read_text()) for file in sorted(settings.home.glob(pattern))]
+
+
+@cache
+def lines_of_features() -> dict[str, int]:
+    """Count the lines of code of each feature by its list of files, leaving out tests, blank lines and comments."""
+    features = yaml.safe_load((ROOT / "config" / "features.yaml").read_text())
+    found = {}
+    for feature, patterns in features.items():
+        files = {path for pattern in patterns for path in ROOT.glob(pattern.replace("/*", "/**/*")) if path.is_file()}
+        own = [path for path in files if path.suffix in (".py", ".sql") and "tests" not in path.relative_to(ROOT).parts]
+        lines = (line.strip() for path in own for line in path.read_text().splitlines())
+        found[feature] = sum(1 for line in lines if line and not line.startswith(("#", "--")))
+    return found
+
+
+def _accuracy(settings: Settings) -> list[dict[str, Any]]:
+    table = table_named("gold.views_per_minute")
+    answers = {"stream, as it came": _hours(rows_at(table.path(settings.warehouse, generations.FIRST)))}
+    served = generations.live(settings)[table.name]
+    if served != generations.FIRST:
+        answers[f"stream, replayed (generation {served})"] = _hours(rows_at(table.path(settings.warehouse, served)))
+    batch = _published(settings, table.name)
+    if batch is not None:
+        answers["batch"] = _hours(batch)
+    best = {hour: max(each[hour] for each in answers.values()) for hour in set().union(*answers.values())}
+    return [
+        {"answer": answer, "hour": hour, "accuracy": counted[hour] / most}
+        for answer, counted in answers.items()
+        for hour, most in sorted(best.items())
+        if most
+    ]
+
+
+def _published(settings: Settings, name: str) -> pa.Table | None:
+    import importlib.util
+
+    if not importlib.util.find_spec("batch"):
+        return None
+    from batch import publications, segments
+
+    served = publications.served(settings)
+    if served is None:
+        return None
+    rows = rows_at(segments.path(settings, name))
+    wanted = {(str(day), run) for day, run in served.tables[name].items()}
+    pairs = zip(rows[segments.SEGMENT].to_pylist(), rows[segments.RUN].to_pylist(), strict=True)
+    return rows.filter(pa.array([(str(day), run) in wanted for day, run in pairs], pa.bool_()))
+
+
+def _hours(rows: pa.Table) -> Counter[datetime]:
+    found: Counter[datetime] = Counter()
+    if len(rows):
+        hours = pc.floor_temporal(rows["window_start"], unit="hour").to_pylist()
+        for hour, views in zip(hours, rows["views"].to_pylist(), strict=True):
+            found[hour] += views
+    return found
+
+
+def _delays(entries: ledger.Entry) -> list[float]:
+    ages = ((row["recorded_at"] - row["max_arrival_time"]).total_seconds() for row in entries)
+    return [age for age in ages if 0 <= age < 3600]
