@@ -1,5 +1,6 @@
 """Commands of data quality: check."""
 
+import importlib.util
 from typing import Annotated
 
 import typer
@@ -39,11 +40,21 @@ def check(
         console.print(f"There is nothing to check: nothing has been landed yet. {BEGIN}")
         return
     with console.status("Starting Spark …"):
-        spark = session(settings, "lakehouse check")
+        spark = _session(settings, catalog=what in ("serving", "all"))
     passed = what == "ledger" or _layers_pass(spark, settings, LAYERS if what == "all" else [what])
     if what in ("ledger", "all"):
         passed = _ledger_balances(spark, settings) and passed
     raise typer.Exit(0 if passed else 1)
+
+
+def _session(settings: Settings, *, catalog: bool) -> SparkSession:
+    """Start Spark, with the catalog if it is in use here: only there are the views that dbt made."""
+    if catalog and importlib.util.find_spec("operations.catalog"):
+        from operations.catalog import connect, in_use
+
+        if in_use(settings):
+            return connect(settings, "lakehouse check")
+    return session(settings, "lakehouse check")
 
 
 def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> bool:
@@ -53,12 +64,12 @@ def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> 
     passed = True
     for layer in layers:
         with console.status(f"Checking {layer} …"):
-            audit = served.check(spark, settings, layer)
-        if audit is None:
-            console.print(f"{layer}: there is no table to check yet. {served.MADE_BY[layer]}")
-            continue
-        audit.show(console)
-        passed = passed and audit.passed
+            audits = served.check(spark, settings, layer)
+        if not audits:
+            console.print(f"{layer}: there is nothing to check yet. {served.MADE_BY[layer]}")
+        for audit in audits:
+            audit.show(console)
+            passed = passed and audit.passed
     if site.index(settings).exists():
         console.print(f"Data Docs: {site.index(settings)}")
     return passed

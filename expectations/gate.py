@@ -91,9 +91,9 @@ def audit(
     context, now = site.context(settings), datetime.now(UTC)
     results: dict[Any, Any] = {}
     for layer, tables in groupby(sorted(frames), key=lambda table: table_named(table).layer):
-        checkpoint = _checkpoint(context, f"{name}: {layer}", list(tables), there)
+        checkpoint = _checkpoint(context, f"{name} {layer}", list(tables), there)
         results |= checkpoint.run(batch_parameters=dict(frames), run_id=RunIdentifier(name, now)).run_results
-    site.publish(context, list(results))
+    site.publish(context, settings, list(results))
     findings = [finding for result in results.values() for finding in _findings(result)]
     metrics.record(settings, name, now, findings)
     return Audit(name, findings)

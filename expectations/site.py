@@ -1,5 +1,7 @@
 """Great Expectations' own place under the home: its suites and results, and Data Docs as a static site."""
 
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from config.settings import Settings
 
 SITE = "data-docs"
 RESULTS_LISTED = 200
+_BEACON = re.compile(r"<img\b[^>]*dataContextId=[^>]*>")
 
 
 def context(settings: Settings) -> Any:
@@ -35,11 +38,16 @@ def context(settings: Settings) -> Any:
     return gx.get_context(mode="ephemeral", project_config=config)
 
 
-def publish(context: Any, results: list[Any]) -> None:
+def publish(context: Any, settings: Settings, results: list[Any]) -> None:
     """Add results to Data Docs, each with its suite."""
+    began = time.time()
     context.build_data_docs(
         resource_identifiers=[*results, *(result.expectation_suite_identifier for result in results)]
     )
+    for page in index(settings).parent.rglob("*.html"):
+        if page.stat().st_mtime >= began - 1:
+            # An image on someone's server whose address says which project is looked at, and when.
+            page.write_text(_BEACON.sub("Great Expectations", page.read_text()))
 
 
 def index(settings: Settings) -> Path:

@@ -133,6 +133,9 @@ def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]
 
 def test_nothing_is_sent_anywhere(bad_day: tuple[Audit, Settings]) -> None:
     assert site.context(bad_day[1]).config.analytics_enabled is False
+    pages = [page.read_text() for page in site.index(bad_day[1]).parent.rglob("*.html")]
+    assert len(pages) > 5
+    assert not [page for page in pages if "dataContextId" in page]
 
 
 def test_a_warning_lets_pass_and_what_is_not_given_is_not_asked(
