@@ -7,6 +7,7 @@ from rich.console import Console
 
 from config.settings import Settings, load_settings
 from config.spark import session
+from dashboard.report import write as write_report
 from expectations.conservation import check_ledger, check_truth
 from local.broker import Broker
 from local.simulator.commands import simulate
@@ -19,7 +20,7 @@ from streaming.job import jobs
 from streaming.runner import Runner
 
 TRY_NEXT = (
-    'sql "select type, count(*) from silver.clicks group by type"',
+    "compare --show-rows 3",
     'sql "select rules, count(*) from silver.quarantine group by rules"',
     "trace clicks/0/42",
 )
@@ -73,6 +74,7 @@ def run(console: Console, *, events: int, seed: int) -> int:
     console.print(
         f"\nDone in {time.monotonic() - started:.0f} s. Kafka is stopped; the tables stay in {settings.home}."
     )
+    console.print(f"The report: {write_report(settings)}")
     console.print("Try next:")
     for command in TRY_NEXT:
         console.print(f"  LAKEHOUSE_HOME='{settings.home}' .venv/bin/lakehouse {command}", markup=False)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rich.console import Console
 
-from batch import fence, publications, rebuild, segments
+from batch import fence, publications, segments
 from batch import records as records_module
 from batch.records import landed
 from batch.run import frames, run
@@ -86,7 +86,7 @@ def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
             return rows
         return rows.withColumn("amount_cents", F.lit(-5)).unionByName(rows.limit(1))
 
-    monkeypatch.setattr(rebuild.records, "landed", careless)
+    monkeypatch.setattr(records_module, "landed", careless)
     bad = recompute(lake, full=True)
     assert bad.publication is None
     broken = {(each.table, each.rule) for each in bad.audit.failures}
