@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path.cwd()))
 from config.features import of_feature  # noqa: E402
 
 ANSWERS = json.loads(r"""{{ cookiecutter | tojson }}""")
-LEFT_OUT = {"both": [], "kappa": ["batch"], "lambda": ["replay"]}
+LEFT_OUT = {"both": [], "kappa": ["batch", "comparison"], "lambda": ["replay", "comparison"]}
+CACHES = {"__pycache__", ".ruff_cache", ".mypy_cache", ".pytest_cache", ".hypothesis"}
 ROOT = Path.cwd()
 
 # How a mark begins and ends, as a comment of Python, YAML, SQL, Markdown or Jinja (which also reads this file).
@@ -36,7 +37,7 @@ def leave_out(chosen: list[str]) -> None:
         if (ROOT / file).exists() and b" feature" in (ROOT / file).read_bytes():
             (ROOT / file).write_text(unmarked((ROOT / file).read_text(), chosen))
     for folder in sorted((each for each in ROOT.rglob("*") if each.is_dir()), reverse=True):
-        if folder.name == "__pycache__":
+        if folder.name in CACHES:
             shutil.rmtree(folder)
         elif not any(folder.iterdir()):
             folder.rmdir()
@@ -48,7 +49,8 @@ def unmarked(text: str, left_out: list[str]) -> str:
     text = PIECE.sub(lambda found: "" if found[1] in left_out else found[2], text)
     text = LINE.sub(lambda found: "" if found[2] in left_out else f"{found[1]}{found[3]}\n", text)
     text = OTHERWISE.sub(lambda found: f"{found[1]}{found[4] if found[3] in left_out else found[2]}\n", text)
-    return INSTEAD.sub(lambda found: found[2] if found[1] in left_out else "", text)
+    text = INSTEAD.sub(lambda found: found[2] if found[1] in left_out else "", text)
+    return text.rstrip("\n") + "\n"  # the blank lines before a mark at the end
 
 
 def rename() -> None:

@@ -10,7 +10,11 @@ from config.features import of_feature
 from config.settings import PREFIX, ROOT
 
 NAMED = {"project_name": "Quince Orchard", "project_slug": "quince-orchard", "description": 'Trees, "fruit" & \\more.'}
-LEFT_OUT = {"both": ["origin"], "kappa": ["origin", "batch"], "lambda": ["origin", "replay"]}
+LEFT_OUT = {
+    "both": ["origin"],
+    "kappa": ["origin", "batch", "comparison"],
+    "lambda": ["origin", "replay", "comparison"],
+}
 
 
 def outside() -> dict[str, str]:
@@ -31,6 +35,16 @@ def run(*command: str, folder: Path, **environ: str) -> subprocess.CompletedProc
         check=False,
         stdin=subprocess.DEVNULL,
     )
+
+
+def run_in(project: Path, *command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a module of Python in a baked project, as if it alone were installed."""
+    return run(sys.executable, "-m", *command, folder=project, **alone(project), **environ)
+
+
+def alone(project: Path) -> dict[str, str]:
+    """Give the variables by which Python finds a baked project, and not this one."""
+    return {"PYTHONPATH": f"{Path(__file__).parent / 'alone'}{os.pathsep}{project}", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def files_of(folder: Path) -> set[str]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from config.settings import ROOT
-from tests.template.baking import LEFT_OUT, files_of, outside, run
+from tests.template.baking import LEFT_OUT, alone, files_of, outside, run, run_in
 
 pytestmark = [pytest.mark.template, pytest.mark.parametrize("architecture", sorted(LEFT_OUT))]
 Bake = Callable[..., Path]
@@ -18,7 +18,7 @@ Bake = Callable[..., Path]
 
 def test_its_style_is_clean(bake: Bake, architecture: str) -> None:
     for check in (("check",), ("format", "--check")):
-        done = run(sys.executable, "-m", "ruff", *check, "--no-cache", ".", folder=bake(architecture))
+        done = run_in(bake(architecture), "ruff", *check, "--no-cache", ".")
         assert done.returncode == 0, done.stdout
 
 
@@ -26,24 +26,21 @@ def test_its_types_are_clean(bake: Bake, architecture: str, tmp_path_factory: py
     cache = tmp_path_factory.getbasetemp() / "types"  # shared: most files are the same in each
     if not cache.exists() and (ROOT / ".mypy_cache").exists():
         shutil.copytree(ROOT / ".mypy_cache", cache)
-    done = run(sys.executable, "-m", "mypy", "--cache-dir", str(cache), folder=bake(architecture))
+    done = run_in(bake(architecture), "mypy", "--cache-dir", str(cache))
     assert done.returncode == 0, done.stdout
 
 
 def test_its_commands_are_those_of_its_features(bake: Bake, architecture: str) -> None:
-    project = bake(architecture)
-    done = run(sys.executable, "-m", "lakehouse", "--help", folder=project, PYTHONPATH=str(project))
+    done = run_in(bake(architecture), "lakehouse", "--help")
     assert done.returncode == 0, done.stderr
     groups = {"batch": architecture != "kappa", "replay": architecture != "lambda", "stream": True, "new": True}
-    assert {name: f" {name} " in done.stdout for name in groups} == groups
+    found = re.findall(r"^│ ([a-z-]+) ", done.stdout, re.M)
+    assert {name: name in found for name in groups} == groups
 
 
 def test_its_documents_and_makefile_say_what_is_true(bake: Bake, architecture: str) -> None:
-    project = bake(architecture)
-    done = run(
-        sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_docs.py", "tests/test_makefile.py",
-        folder=project, PYTHONPATH=str(project),
-    )  # fmt: skip
+    tests = ("tests/test_docs.py", "tests/test_makefile.py")
+    done = run_in(bake(architecture), "pytest", "-q", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout[-3000:]
 
 
@@ -73,7 +70,7 @@ def test_its_dbt_sources_are_its_tables(bake: Bake, architecture: str) -> None:
 def test_no_setting_is_left_without_its_feature(bake: Bake, architecture: str) -> None:
     code = "from config.settings import Settings as S; print(*S.model_fields)"
     project = bake(architecture)
-    found = run(sys.executable, "-c", code, folder=project, PYTHONPATH=str(project)).stdout.split()
+    found = run(sys.executable, "-c", code, folder=project, **alone(project)).stdout.split()
     assert ("batch" in found) == (architecture != "kappa")
     assert "streaming" in found
 
