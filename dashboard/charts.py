@@ -23,7 +23,7 @@ def accuracy(rows: list[dict[str, Any]]) -> str:
                 "accuracy:Q",
                 title="page views counted",
                 scale=alt.Scale(domain=[max(lowest - 0.02, 0), 1]),
-                axis=alt.Axis(format=".0%"),
+                axis=alt.Axis(format=".1%"),
             ),
             color=alt.Color("answer:N", title=None, scale=alt.Scale(range=COLOURS)),
         )
@@ -45,7 +45,7 @@ def flow(counts: dict[str, int]) -> str:
         alt.Chart(_data(values))
         .mark_bar()
         .encode(
-            x=alt.X("records:Q", title="records (logarithmic)", scale=alt.Scale(type="log", domainMin=1)),
+            x=alt.X("records:Q", title="records (square-root scale)", scale=alt.Scale(type="sqrt")),
             y=alt.Y("where:N", title=None, sort=list(names.values())),
             color=alt.Color("where:N", legend=None, scale=alt.Scale(range=COLOURS)),
         )
@@ -100,10 +100,15 @@ def _labelled(bars: alt.Chart, field: str, form: str) -> Any:
 def _svg(chart: Any, height: int) -> str:
     """Draw in a grey that can be read on white and on black alike, as wide as the page lets it be."""
     drawn = (
-        chart.properties(width=WIDTH, height=height, background="transparent")
+        chart.properties(
+            width=WIDTH,
+            height=height,
+            background="transparent",
+            padding={"left": 36, "right": 36, "top": 8, "bottom": 8},
+        )
         .configure_view(stroke=None)
         .configure_axis(labelColor="#888", titleColor="#888", gridColor="#8883", domainColor="#8886", tickColor="#8886")
         .configure_legend(labelColor="#888", titleColor="#888", orient="bottom")
     )
     svg: str = vl_convert.vegalite_to_svg(drawn.to_json())
-    return svg.replace("<svg ", '<svg role="img" style="max-width:100%;height:auto" ', 1)
+    return svg.replace("<svg ", '<svg role="img" style="width:100%;min-width:34rem;height:auto" ', 1)
