@@ -73,10 +73,14 @@ class StreamingSettings(Section):
     )
 
 
+# feature: batch
 class BatchSettings(Section):
     """What the batch layer keeps."""
 
     keep_publications: int = Field(3, ge=1, description="runs that `batch publish` can go back to")
+
+
+# end of feature: batch
 
 
 class CatalogSettings(Section):
@@ -144,7 +148,7 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = Field(default_factory=lambda: KafkaSettings())
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings())
     streaming: StreamingSettings = Field(default_factory=lambda: StreamingSettings())
-    batch: BatchSettings = Field(default_factory=lambda: BatchSettings())
+    batch: BatchSettings = Field(default_factory=lambda: BatchSettings())  # feature: batch
     router: RouterSettings = Field(default_factory=lambda: RouterSettings())
     catalog: CatalogSettings = Field(default_factory=lambda: CatalogSettings())
     reactor: ReactorSettings = Field(default_factory=lambda: ReactorSettings())

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
+from batch import publications, segments
 from config.declarations import table_named
 from config.settings import ROOT, Settings
 from operations import cost
@@ -109,12 +110,6 @@ def _accuracy(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _published(settings: Settings, name: str) -> pa.Table | None:
-    import importlib.util
-
-    if not importlib.util.find_spec("batch"):
-        return None
-    from batch import publications, segments
-
     served = publications.served(settings)
     if served is None:
         return None

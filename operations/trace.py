@@ -1,6 +1,5 @@
 """Trace: where an event is in every layer, and why it is there or not."""
 
-import importlib.util
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from batch.tracing import published  # feature: batch
 from config.declarations import Table, landed_tables, table_named
 from config.settings import Settings
 from expectations.rules import all_rules
@@ -67,7 +67,7 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
         steps.append(Step("silver.late", True, f"{row['late_by_ms'] / 60_000:.1f} minutes late{_copy_of(topic, row)}"))
     for row in _rows(settings, table_named("silver.duplicates"), mine, ["duplicate_of"]):
         steps.append(Step("silver.duplicates", True, _copy_of(topic, row).lstrip(", ")))
-    return [*steps, *_batch(settings, origin)]
+    return [*steps, *_batch(settings, origin)]  # without feature batch: return steps
 
 
 def _stream(settings: Settings, job: Job) -> list[tuple[Path, str]]:
@@ -87,12 +87,9 @@ def _after(settings: Settings, table: str, event: dict[str, Any], places: Places
     return steps
 
 
+# feature: batch
 def _batch(settings: Settings, origin: Origin) -> list[Step]:
     """Look a record up in the batch layer, which counts what came too late for the stream."""
-    if not importlib.util.find_spec("batch"):
-        return []
-    from batch.tracing import published
-
     places: Places = {name: [place] for name, place in published(settings).items()}
     topic, partition, offset = origin
     steps = []
@@ -102,6 +99,9 @@ def _batch(settings: Settings, origin: Origin) -> list[Step]:
             steps.append(Step(_place(table.name, "batch"), True, f"{row['type']} {row['event_id']}"))
             steps += _after(settings, table.name, row, places, "batch")
     return steps
+
+
+# end of feature: batch
 
 
 def _place(name: str, layer: str) -> str:

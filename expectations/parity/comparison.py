@@ -1,6 +1,5 @@
 """A comparison of answers: every comparable table of two sides, equal or with the reason for each row that is not."""
 
-import importlib.util
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,6 +9,8 @@ from functools import cache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from batch import fence, publications  # feature: batch
+from batch.run import frames  # feature: batch
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
 from expectations.parity import evidence, reasons
@@ -37,6 +38,8 @@ class Side:
     """The generation of silver and gold that it is, if it is one."""
 
     build: Build | None = None
+    run: str | None = None
+    """The run of the batch layer that it is, if it is one."""
 
 
 def generation_side(spark: SparkSession, settings: Settings, build: Build, name: str) -> Side:
@@ -53,17 +56,16 @@ def generation_side(spark: SparkSession, settings: Settings, build: Build, name:
 
 def batch_side(spark: SparkSession, settings: Settings) -> Side | None:
     """Take what the batch layer has published as an answer, if there is any."""
-    if not importlib.util.find_spec("batch"):
-        return None
-    from batch import fence, publications
-    from batch.run import frames
-
+    # feature: batch
     served = publications.served(settings)
     if served is None:
         return None
     found = frames(spark, settings, served.tables)
     complete = fence.of_run(settings, served.run).complete_until
-    return Side("batch", found.__getitem__, frozenset(found), lambda _: complete)
+    # end of feature: batch
+    return Side(
+        "batch", found.__getitem__, frozenset(found), lambda _: complete, run=served.run
+    )  # without feature batch: return None
 
 
 def on_day(side: Side, day: str) -> Side:

@@ -2,25 +2,28 @@
 
 import shutil
 import time
+from itertools import count
 
 from rich.console import Console
 
 from config.settings import Settings, load_settings
 from config.spark import session
-from dashboard.report import write as write_report
+from dashboard.report import write as write_report  # feature: comparison
 from expectations.conservation import check_ledger, check_truth
 from local.broker import Broker
 from local.simulator.commands import simulate
 from local.simulator.plan import Plan
-from operations.demo.answers import show_batch, show_difference, show_logic, show_replay
+from operations.demo.batch import show_batch  # feature: batch
 from operations.demo.landing import beside, flow
+from operations.demo.parity import show_difference, show_equality  # feature: comparison
+from operations.demo.replay import show_logic, show_replay  # feature: replay
 from operations.demo.roles import show_edge, show_gold, show_reactor
 from streaming.commands import close_open, run_watched
 from streaming.job import jobs
 from streaming.runner import Runner
 
 TRY_NEXT = (
-    "compare --show-rows 3",
+    "compare --show-rows 3",  # feature: batch
     'sql "select rules, count(*) from silver.quarantine group by rules"',
     "trace clicks/0/42",
 )
@@ -30,20 +33,25 @@ def run(console: Console, *, events: int, seed: int) -> int:
     """Tell the story; give 0 when everything found is what was generated."""
     started = time.monotonic()
     settings = _own_home()
-    console.rule("1 · A real Kafka, on loopback")
+    numbers = count(1)
+
+    def chapter(title: str) -> None:
+        console.rule(f"{next(numbers)} · {title}")
+
+    chapter("A real Kafka, on loopback")
     status = Broker(settings).start()
     console.print(f"Kafka 4, KRaft, is {status.note}, at 127.0.0.1:{status.port}.")
     try:
         with console.status("Starting Spark …"):
             spark = session(settings, "lakehouse demo")
-        console.rule("2 · A day in the shop, with known defects")
+        chapter("A day in the shop, with known defects")
         truth = simulate(settings, Plan(seed=seed, events=events), console)
         console.print(f"{sum(truth.records.values()):,} records are waiting in the log.")
-        console.rule("3 · Landing: Kafka → bronze and silver; then windows, joins and status: silver → gold")
+        chapter("Landing: Kafka → bronze and silver; then windows, joins and status: silver → gold")
         run_watched(Runner(settings, spark), list(jobs().values()), until_caught_up=True, console=console)
         console.print("The day is over, and no event comes to move time on: what is still open is closed on request.")
         close_open(settings, spark, list(jobs().values()), console)
-        console.rule("4 · What was generated, and what was found")
+        chapter("What was generated, and what was found")
         with console.status("Following every record …"):
             verdict = check_ledger(spark, settings)
             faults = [*verdict.faults, *check_truth(spark, settings, truth)]
@@ -51,19 +59,30 @@ def run(console: Console, *, events: int, seed: int) -> int:
         flow(console, verdict)
         for fault in faults[:10]:
             console.print(f"✗ {fault}", style="red")
-        console.rule("5 · Gold: every event counted, in each table that it belongs to")
+        chapter("Gold: every event counted, in each table that it belongs to")
         equal &= show_gold(console, settings)
-        console.rule("6 · Lambda: the batch layer recomputes it all, is checked, and published")
+        # feature: batch
+        chapter("Lambda: the batch layer recomputes it all, is checked, and published")
         equal &= show_batch(console, settings, spark)
-        console.rule("7 · Lambda against Kappa: where the answers differ, and why")
+        # end of feature: batch
+        # feature: comparison
+        chapter("Lambda against Kappa: where the answers differ, and why")
         equal &= show_difference(console, settings, spark, truth)
-        console.rule("8 · Kappa: a replay from the log closes the gap, proved before it is served")
+        # end of feature: comparison
+        # feature: replay
+        chapter("Kappa: a replay from the log, proved before it is served")
         equal &= show_replay(console, settings, spark)
-        console.rule("9 · A change of logic: replayed, promoted, rolled back")
+        # end of feature: replay
+        # feature: comparison
+        equal &= show_equality(console, settings, spark)
+        # end of feature: comparison
+        # feature: replay
+        chapter("A change of logic: replayed, promoted, rolled back")
         equal &= show_logic(console, settings, spark)
-        console.rule("10 · The reactor: failed payments are retried, each once")
+        # end of feature: replay
+        chapter("The reactor: failed payments are retried, each once")
         equal &= show_reactor(console, settings, truth)
-        console.rule("11 · The web edge: bots and personal data leave, by a transaction")
+        chapter("The web edge: bots and personal data leave, by a transaction")
         equal &= show_edge(console, settings, seed)
     finally:
         Broker(settings).stop()
@@ -74,7 +93,7 @@ def run(console: Console, *, events: int, seed: int) -> int:
     console.print(
         f"\nDone in {time.monotonic() - started:.0f} s. Kafka is stopped; the tables stay in {settings.home}."
     )
-    console.print(f"The report: {write_report(settings)}")
+    console.print(f"The report: {write_report(settings)}")  # feature: comparison
     console.print("Try next:")
     for command in TRY_NEXT:
         console.print(f"  LAKEHOUSE_HOME='{settings.home}' .venv/bin/lakehouse {command}", markup=False)

@@ -62,7 +62,7 @@ def verify(
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
     values = {
         "generation": replay.generation,
-        "compared_with": {"what is served": served.generation, "the batch layer": _run(settings) if batch else None},
+        "compared_with": {"what is served": served.generation, "the batch layer": batch.run if batch else None},
         "verified_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": replay.source,
         "records": replay.records,
@@ -117,10 +117,3 @@ def _told(explained: Explained) -> dict[str, Any]:
         "until": parity.until,
         "sample": [row.asDict(recursive=True) for row in rows],
     }
-
-
-def _run(settings: Settings) -> str | None:
-    from batch import publications
-
-    served = publications.served(settings)
-    return served.run if served else None

@@ -9,7 +9,7 @@ from gold import catch_up, records_of
 from handmade import Lake
 from pyspark.sql import SparkSession
 
-from batch.run import run as run_batch
+from batch.run import run as run_batch  # feature: batch
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
@@ -41,7 +41,7 @@ def lake(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempP
     lake.land(records[:half])
     lake.land(records[half:])
     catch_up(lake)
-    assert run_batch(spark, lake.settings, full=True, watch=nothing).publication
+    assert run_batch(spark, lake.settings, full=True, watch=nothing).publication  # feature: batch
     return lake
 
 
@@ -83,11 +83,15 @@ def generation(lake: Lake, name: str, number: int) -> Counter[str]:
     return Counter(map(repr, read(lake.spark, name, lake.settings.warehouse, number).collect()))
 
 
+# feature: batch
 def test_it_equals_the_batch_layer_row_by_row(against: dict[str, Any]) -> None:
     found = against["the batch layer"]
     assert set(found) == {table.name for table in comparable_tables()}
     assert {name: each["by_reason"] for name, each in found.items() if each["by_reason"]} == {}
     assert all(each["equal"] and each["hash"] == each["hash_of_other"] for each in found.values())
+
+
+# end of feature: batch
 
 
 def test_it_differs_from_what_is_served_by_late_events_alone(against: dict[str, Any]) -> None:
@@ -124,6 +128,7 @@ def test_a_change_of_logic_is_told_from_everything_else(lake: Lake) -> None:
     assert not table_named(VIEWS).path(lake.settings.warehouse, done.generation).exists()
 
 
+# feature: batch
 def test_a_wrong_row_in_any_table_is_found_without_a_reason(lake: Lake, built: Replay) -> None:
     changes = {
         VIEWS: "views",
@@ -163,3 +168,6 @@ def _exact(key: list[str], row: Any) -> str:
         literal = f"to_timestamp('{value.isoformat()}Z')" if hasattr(value, "isoformat") else repr(value)
         parts.append(f"{name} = {literal}")
     return " and ".join(parts)
+
+
+# end of feature: batch

@@ -1,56 +1,22 @@
-"""The demo's part on the answers: the batch layer, where the stream is off and why, and the replay that closes it."""
-
-from collections.abc import Callable
+"""The demo's part on Kappa: history made anew from the log, proved, promoted; and a change of logic, and back."""
 
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from batch.commands import show as show_run
-from batch.run import run as run_batch
 from config.settings import Settings
-from expectations.parity.commands import show as show_parity
-from expectations.parity.comparison import batch_side, compared, generation_side, keep
-from expectations.parity.reasons import LOGIC, Explained
-from local.simulator.truth import Truth
+from expectations.parity.reasons import LOGIC
 from operations.demo.logic import job as longer_than_a_second
 from streaming.commands import shown
-from streaming.generations import serving
 from streaming.job import Job, jobs
 from streaming.replay import certificate, manifest
 from streaming.replay.certificate import Certificate
 from streaming.replay.promotion import promote, rollback
 from streaming.replay.run import run as run_replay
 
-Watch = Callable[[str], None]
-
-
-def show_batch(console: Console, settings: Settings, spark: SparkSession) -> bool:
-    """Run the batch layer; say whether it was published."""
-    with console.status("The archive …") as status:
-        result = run_batch(spark, settings, full=True, watch=lambda what: status.update(f"{what} …"))
-    show_run(result, console)
-    return result.publication is not None
-
-
-def show_difference(console: Console, settings: Settings, spark: SparkSession, truth: Truth) -> bool:
-    """Compare the stream with the batch layer; say whether every row that differs does so for late events."""
-    found = _compared(console, settings, spark)
-    late = sum(len(ids) for ids in truth.late.values())
-    off = sum(each.parity.rows for each in found.values())
-    console.print(
-        f"{late:,} events came too late for the stream and wait in silver.late; {off:,} rows are off because of them. "
-        "The batch layer counts them."
-    )
-    return off > 0 and not any(each.unexplained for each in found.values())
-
 
 def show_replay(console: Console, settings: Settings, spark: SparkSession) -> bool:
-    """Replay all of history, prove it, promote it, and compare again: nothing may differ."""
-    proof = _replayed(console, settings, spark, list(jobs().values()))
-    if proof is None:
-        return False
-    found = _compared(console, settings, spark)
-    return not any(each.parity.rows for each in found.values())
+    """Replay all of history, prove it, and promote it; say whether it is served."""
+    return _replayed(console, settings, spark, list(jobs().values())) is not None
 
 
 def show_logic(console: Console, settings: Settings, spark: SparkSession) -> bool:
@@ -93,15 +59,3 @@ def _show(console: Console, proof: Certificate) -> None:
         told = ", ".join(f"{rows:,} {reason}" for reason, rows in reasons.items()) or "nothing differs"
         equal = sum(each["equal"] for each in tables.values())
         console.print(f"Against {what}: {equal:,} rows equal; {told}.")
-
-
-def _compared(console: Console, settings: Settings, spark: SparkSession) -> dict[str, Explained]:
-    batch = batch_side(spark, settings)
-    stream = generation_side(spark, settings, serving(settings), "stream")
-    if batch is None:
-        return {}
-    with console.status("Comparing …") as status:
-        found = compared(spark, settings, batch, stream, watch=lambda what: status.update(f"Comparing {what} …"))
-    keep(settings, found)
-    show_parity(found, console)
-    return found
