@@ -1,0 +1,86 @@
+"""The report: figures of a home on one page that needs no network, and a verdict that follows from them."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from config.errors import LakehouseError
+from config.settings import Settings
+from dashboard import charts, report
+from dashboard.figures import Figures, lines_of_features
+from dashboard.verdict import verdict
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def cost(path: str, cpu: float) -> dict[str, Any]:
+    return {"path": path, "what": "", "records": 1000, "seconds": 10.0, "cpu_seconds": cpu, "bytes_written": 2**20,
+            "peak_memory": 2**30, "recorded_at": NOON}  # fmt: skip
+
+
+def compared(**reasons: int) -> dict[str, Any]:
+    return {"at": NOON.isoformat(), "tables": {"gold.sessions": {"equal": 90, "by_reason": reasons}}}
+
+
+FIGURES = Figures(
+    flow={"input": 1000, "silver": 960, "quarantined": 10, "erased": 0, "late": 20, "duplicates": 10},
+    accuracy=[{"answer": "batch", "hour": NOON, "accuracy": 1.0}, {"answer": "stream", "hour": NOON, "accuracy": 0.97}],
+    comparisons=[compared(late=10), compared()],
+    costs=[cost("stream", 5), cost("batch", 10), cost("replay", 20)],
+    lines={"batch": 700, "replay": 600},
+    stored={"bronze": 2**20},
+    delays=[1.0, 2.0, 3.0],
+    certificates=[],
+)
+
+
+def test_a_cheap_replay_that_leaves_nothing_apart_speaks_for_kappa() -> None:
+    found = verdict(FIGURES)
+    assert found and found.choice == "Kappa"
+    assert "2.0 times" in " ".join(found.because)
+    assert found.unless
+
+
+def test_a_dear_replay_speaks_for_lambda() -> None:
+    found = verdict(replace(FIGURES, costs=[cost("batch", 10), cost("replay", 90)]))
+    assert found and found.choice == "Lambda"
+
+
+def test_rows_without_a_reason_speak_for_nothing() -> None:
+    found = verdict(replace(FIGURES, comparisons=[compared(unexplained=1)]))
+    assert found and found.choice == "neither yet"
+
+
+@pytest.mark.parametrize("missing", ["batch", "replay"])
+def test_without_both_paths_there_is_no_verdict(missing: str) -> None:
+    assert verdict(replace(FIGURES, costs=[each for each in FIGURES.costs if each["path"] != missing])) is None
+
+
+def test_the_page_needs_nothing_from_outside(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "gather", lambda _: FIGURES)
+    page = report.write(fresh_home).read_text()
+    assert page.count("<svg") == 7
+    assert "On this data, choose Kappa." in page
+    assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
+    assert "<script" not in page
+    assert "1,000 records came through Kafka" in page
+
+
+def test_an_empty_home_says_what_to_do(fresh_home: Settings) -> None:
+    with pytest.raises(LakehouseError, match="nothing to report"):
+        report.write(fresh_home)
+
+
+def test_lines_are_counted_from_the_files_of_a_feature() -> None:
+    found = lines_of_features()
+    assert found["batch"] > 100
+    assert found["replay"] > 100
+
+
+def test_every_reason_has_its_part_of_the_bar() -> None:
+    drawn = charts.parity({"gold.sessions": {"equal": 90, "by_reason": {"late": 10}}})
+    assert "sessions" in drawn
+    assert "late" in drawn

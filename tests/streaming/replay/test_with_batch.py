@@ -1,0 +1,61 @@
+"""Replay and the batch layer: equal row by row; and a row that is wrong is found. Last, as it spoils what was built."""
+
+from typing import Any
+
+import deltalake
+from handmade import Lake
+
+from config.declarations import table_named
+from expectations.parity.comparison import batch_side, comparable_tables, compared, generation_side
+from streaming.replay.manifest import Replay
+from streaming.tables import read
+
+VIEWS = "gold.views_per_minute"
+
+
+def test_it_equals_the_batch_layer_row_by_row(against: dict[str, Any]) -> None:
+    found = against["the batch layer"]
+    assert set(found) == {table.name for table in comparable_tables()}
+    assert {name: each["by_reason"] for name, each in found.items() if each["by_reason"]} == {}
+    assert all(each["equal"] and each["hash"] == each["hash_of_other"] for each in found.values())
+
+
+def test_a_wrong_row_in_any_table_is_found_without_a_reason(lake: Lake, built: Replay) -> None:
+    changes = {
+        VIEWS: "views",
+        "gold.trending": "views",
+        "gold.revenue_per_hour": "revenue_cents",
+        "gold.sessions": "pages",
+        "gold.order_payments": "amount_cents",
+        "gold.conversions": "amount_cents",
+        "gold.order_status": "changes",
+    }
+    for name, column in changes.items():
+        _spoil(lake, name, built.generation, {column: f"{column} + 1000"})
+    _spoil(lake, "gold.ad_clicks", built.generation, {"product_id": "'nobody made it'"})
+    left = batch_side(lake.spark, lake.settings)
+    assert left
+    right = generation_side(lake.spark, lake.settings, built.build, "replayed")
+    found = compared(lake.spark, lake.settings, left, right)
+    assert {name: each.by_reason for name, each in found.items()} == {
+        table.name: {"unexplained": 1} for table in comparable_tables()
+    }
+
+
+def _spoil(lake: Lake, name: str, number: int, updates: dict[str, str]) -> None:
+    """Change one row that is long final."""
+    table = table_named(name)
+    first = read(lake.spark, name, lake.settings.warehouse, number).orderBy(table.final_at or "status_time").first()
+    assert first
+    path = str(table.path(lake.settings.warehouse, number))
+    changed = deltalake.DeltaTable(path).update(updates=updates, predicate=_exact(table.key, first))
+    assert changed["num_updated_rows"] == 1
+
+
+def _exact(key: list[str], row: Any) -> str:
+    parts = []
+    for name in key:
+        value = row[name]
+        literal = f"to_timestamp('{value.isoformat()}Z')" if hasattr(value, "isoformat") else repr(value)
+        parts.append(f"{name} = {literal}")
+    return " and ".join(parts)
