@@ -32,7 +32,7 @@ def leave_out(chosen: list[str]) -> None:
     files = [file.relative_to(ROOT).as_posix() for file in ROOT.rglob("*") if file.is_file()]
     for feature in chosen:
         for file in of_feature(feature, files, ROOT):
-            (ROOT / file).unlink()
+            (ROOT / file).unlink(missing_ok=True)  # it may be of several
     for file in files:
         if (ROOT / file).exists() and b" feature" in (ROOT / file).read_bytes():
             (ROOT / file).write_text(unmarked((ROOT / file).read_text(), chosen))
@@ -50,7 +50,7 @@ def unmarked(text: str, left_out: list[str]) -> str:
     text = LINE.sub(lambda found: "" if found[2] in left_out else f"{found[1]}{found[3]}\n", text)
     text = OTHERWISE.sub(lambda found: f"{found[1]}{found[4] if found[3] in left_out else found[2]}\n", text)
     text = INSTEAD.sub(lambda found: found[2] if found[1] in left_out else "", text)
-    return text.rstrip("\n") + "\n"  # the blank lines before a mark at the end
+    return re.sub(r"\n{4,}", "\n\n\n", text).rstrip("\n") + "\n"  # the blank lines on both sides of a mark
 
 
 def rename() -> None:
@@ -67,6 +67,8 @@ def rename() -> None:
     pyproject.write_text(text)
     lock.write_text(lock.read_text().replace(f"{origin} (pyproject.toml)", f"{slug} (pyproject.toml)"))
     _, _, rest = readme.read_text().partition("\n")
+    # A comment in the README's tree of folders would show: what is not there leaves it by itself.
+    rest = re.sub(r"^(\w+/) {2,}.*\n", lambda line: line[0] if Path(line[1]).is_dir() else "", rest, flags=re.M)
     readme.write_text(f"# {ANSWERS['project_name']}\n{rest.replace(told, description, 1)}")
 
 

@@ -30,6 +30,7 @@ def without_origin(text: str) -> str:
     """Take the origin's marked passages out of a text, and all other marks, line by line."""
     mark = re.compile(r"\s*(#|--|<!--|\{#-?) ((?:end of )?feature: |without feature )(\w+)(: .*?)?( -->| -?#\}|$)")
     kept, within = [], False
+    text = re.sub(r"^<!-- without feature \w+:\n.*?^-->\n", "", text, flags=re.M | re.S)
     for line in text.splitlines(keepends=True):
         found = mark.search(line)
         if found and found[2] == "feature: " and not line[: found.start()].strip():
@@ -38,7 +39,8 @@ def without_origin(text: str) -> str:
             within &= found[3] != "origin"
         elif not within and not (found and found[2] == "feature: " and found[3] == "origin"):
             kept.append(mark.sub("", line) if found else line)
-    return "".join(kept).rstrip("\n") + "\n" if "".join(kept) != text else text
+    left = "".join(kept)
+    return left if left == text else re.sub(r"\n{4,}", "\n\n\n", left).rstrip("\n") + "\n"
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
