@@ -28,6 +28,7 @@ from streaming.job import Batch
 from streaming.landing import judged
 from streaming.lock import writing
 from streaming.parsing import contracts
+from streaming.runner import RECORDS_WORTH_COMPILING
 from streaming.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.verdicts import DUPLICATES, LATE, NEEDED, QUARANTINED, SILVER, sort_out
 
@@ -63,6 +64,7 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
     entries = [row for row in ledger.entries(batch.settings, [LANDING]) if row["generation"] == batch.generation]
     if not entries:
         return
+    _compile_if_worth_it(batch)
     most, origin = batch.settings.streaming.records_on_driver, F.struct(*ORIGIN)
     passing = _judged(batch.rows, entries).filter(F.size("rules") == 0).orderBy(*ORIGIN)
     rows = passing.limit(most).toArrow()
@@ -77,6 +79,13 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
             yield returning
         beyond = F.struct(*(F.lit(value).cast(table_named(TABLE).columns[name].type) for name, value in last.items()))
         rows = passing.filter(origin > beyond).limit(most).toArrow()
+
+
+def _compile_if_worth_it(batch: Batch) -> None:
+    """Let Spark generate code for the parsing only if there is much to parse: for few records that costs more."""
+    few = deltalake.DeltaTable(str(batch.path(TABLE))).count() <= RECORDS_WORTH_COMPILING
+    batch.rows.sparkSession.conf.set("spark.sql.codegen.wholeStage", not few)
+    batch.rows.sparkSession.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if few else "FALLBACK")
 
 
 def _judged(quarantined: DataFrame, entries: ledger.Entry) -> DataFrame:

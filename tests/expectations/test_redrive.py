@@ -32,21 +32,25 @@ from streaming.tables import ORIGIN, rows_at
 SIDES = ("silver.quarantine", "silver.late", "silver.duplicates")
 TABLES = (*(table.name for table in landed_tables()), *SIDES)
 Contents = dict[str, list[tuple[object, ...]]]
-PLACES = ["silver.users", "silver.clicks", "silver.late", "silver.quarantine", "ops.ledger"]
+PLACES = [
+    "silver.quarantine",
+    "ops.ledger",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("silver.users", "silver.clicks", "silver.late")),
+]
 
 
 @pytest.fixture(scope="module")
 def refused(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """A log landed under a rule that refused a fourth of all that is good; the rules of today are without it."""
     mine = settings.at(tmp_path_factory.mktemp("refused"))
-    mine = mine.model_copy(update={"streaming": mine.streaming.model_copy(update={"records_per_batch": 1000})})
+    mine = mine.model_copy(update={"streaming": mine.streaming.model_copy(update={"records_per_batch": 1200})})
     broker = Broker(mine)
     broker.start()
     strict = tuple(
         replace(contract, rules=(*contract.rules, _too_strict(contract.table.name))) for contract in parsing.contracts()
     )
     try:
-        simulate(mine, Plan(seed=3, events=2500, malformed=0.02, late=0.03, duplicates=0.05), Console(quiet=True))
+        simulate(mine, Plan(seed=3, events=1500, malformed=0.02, late=0.03, duplicates=0.05), Console(quiet=True))
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(parsing, "contracts", lambda: strict)
             parsing._steps.cache_clear()
@@ -101,7 +105,7 @@ def test_what_was_refused_wrongly_comes_back_and_every_record_is_in_one_place(
     assert outcome.refused == sum(len(each) for each in truth.malformed.values())
     # Clicks of the end of the day are in time, those of the morning are not; of users all are.
     assert set(outcome.moved) == {"silver", "late", "duplicates"}
-    assert sum(outcome.moved.values()) > 500
+    assert sum(outcome.moved.values()) > 200
     verdict = check_ledger(spark, refused)
     assert verdict.faults == []
     assert check_truth(spark, refused, truth) == []
@@ -163,7 +167,7 @@ def test_broken_off_after_any_commit_it_ends_the_same(
 def test_more_than_fits_at_a_time_goes_in_parts_to_the_same_places(
     spark: SparkSession, landed: Settings, expected: tuple[Outcome, Contents]
 ) -> None:
-    few = landed.model_copy(update={"streaming": landed.streaming.model_copy(update={"records_on_driver": 200})})
+    few = landed.model_copy(update={"streaming": landed.streaming.model_copy(update={"records_on_driver": 150})})
     assert redrive(spark, few, 1) == expected[0]
     assert contents(landed) == expected[1]
     entries = ledger.entries(landed, ["redrive"])
