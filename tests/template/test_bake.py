@@ -30,6 +30,8 @@ def without_origin(text: str) -> str:
     """Take the origin's marked passages out of a text, and all other marks, line by line."""
     mark = re.compile(r"\s*(#|--|<!--|\{#-?) ((?:end of )?feature: |without feature )(\w+)(: .*?)?( -->| -?#\}|$)")
     kept, within = [], False
+    piece = re.compile(r"<!-- feature: (\w+) -->(.*?)<!-- end of feature: \1 -->")
+    text = piece.sub(lambda found: "" if found[1] == "origin" else found[2], text)
     text = re.sub(r"^<!-- without feature \w+:\n.*?^-->\n", "", text, flags=re.M | re.S)
     for line in text.splitlines(keepends=True):
         found = mark.search(line)
