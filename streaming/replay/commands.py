@@ -80,7 +80,9 @@ def run(
 def verify(generation: Generation) -> None:
     """Compare a generation with what is served and with the batch layer, row by row; write its certificate.
 
-    Exit code 1 when a row differs without a reason. Example: lakehouse replay verify 2
+    Exit code 1 when a row differs without a reason.
+
+    Example: lakehouse replay verify 2
     """
     from config.spark import session
     from streaming.replay.certificate import verify as certify

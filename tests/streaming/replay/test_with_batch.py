@@ -1,14 +1,16 @@
 """Replay and the batch layer: equal row by row; and a row that is wrong is found. Last, as it spoils what was built."""
 
+from datetime import datetime
 from typing import Any
 
-import deltalake
 from handmade import Lake
+from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from expectations.parity.comparison import batch_side, comparable_tables, compared, generation_side
 from streaming.replay.manifest import Replay
 from streaming.tables import read
+from streaming.views import delta
 
 VIEWS = "gold.views_per_minute"
 
@@ -45,17 +47,16 @@ def test_a_wrong_row_in_any_table_is_found_without_a_reason(lake: Lake, built: R
 def _spoil(lake: Lake, name: str, number: int, updates: dict[str, str]) -> None:
     """Change one row that is long final."""
     table = table_named(name)
-    first = read(lake.spark, name, lake.settings.warehouse, number).orderBy(table.final_at or "status_time").first()
+    first = (
+        read(lake.spark, name, lake.settings.warehouse, number).orderBy(F.expr(table.final_at or "status_time")).first()
+    )
     assert first
-    path = str(table.path(lake.settings.warehouse, number))
-    changed = deltalake.DeltaTable(path).update(updates=updates, predicate=_exact(table.key, first))
-    assert changed["num_updated_rows"] == 1
+    which = " and ".join(f"{key} = {_literal(first[key])}" for key in table.key)
+    made = ", ".join(f"{column} = {value}" for column, value in updates.items())
+    where = delta(table.path(lake.settings.warehouse, number))
+    changed = lake.spark.sql(f"update {where} set {made} where {which}").collect()
+    assert changed[0][0] == 1
 
 
-def _exact(key: list[str], row: Any) -> str:
-    parts = []
-    for name in key:
-        value = row[name]
-        literal = f"to_timestamp('{value.isoformat()}Z')" if hasattr(value, "isoformat") else repr(value)
-        parts.append(f"{name} = {literal}")
-    return " and ".join(parts)
+def _literal(value: Any) -> str:
+    return f"timestamp'{value}'" if isinstance(value, datetime) else repr(value)
