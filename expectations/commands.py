@@ -12,6 +12,7 @@ from config.errors import LakehouseError
 from config.settings import Settings, load_settings, nearest
 from config.spark import session
 from expectations.conservation import Verdict, check_ledger, check_truth
+from expectations.standing import REDRIVE
 from local.simulator.truth import read_truth
 from streaming import ledger
 from streaming.ledger import TERMS
@@ -103,9 +104,10 @@ def _against_truth(spark: SparkSession, settings: Settings, verdict: Verdict) ->
         return []
     faults = check_truth(spark, settings, truth)
     if not faults:
-        console.print(
-            "✓ Late, duplicate and malformed records are, id by id, those that were generated.", style="green"
-        )
+        redriven = ledger.total(ledger.entries(settings, [REDRIVE]), "input")
+        but = f", but for {redriven:,} that were redriven" if redriven else ""
+        story = "Late, duplicate and malformed records are, id by id, those that were generated"
+        console.print(f"✓ {story}{but}.", style="green")
     return faults
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import great_expectations as gx
 from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
+import expectations.suites  # noqa: F401  (Great Expectations reads back only expectations that it has met)
 from config.settings import Settings
 
 SITE = "data-docs"

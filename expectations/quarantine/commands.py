@@ -96,7 +96,7 @@ def redrive() -> None:
     with console.status("Judging again …"):
         outcome = drive(session(settings, "lakehouse quarantine redrive"), settings, generation)
     for place, count in sorted(outcome.moved.items()):
-        console.print(f"{count:,} → {place}")
+        console.print(f"{count:,} → {'silver' if place == 'silver' else f'silver.{place}'}")
     if not outcome.moved:
         console.print("Nothing has changed: every record still breaks a rule.")
     console.print(f"{outcome.refused:,} are refused still. lakehouse quarantine list")

@@ -46,7 +46,8 @@ def test_the_page_does_what_it_says(copy: Path) -> None:
         said.append(done(command, copy, given))
     _, first, suites, failing, refused, redriven, last = said
     assert re.search(r"✓ check silver: \d+ rules hold for 7 tables", first)
-    assert "silver.payments" in suites
+    assert re.search(r"^silver\.payments [1-9]", suites, re.M)
+    assert "A country is two capital letters (ISO 3166). (country_code)" in suites
     assert "✗ silver.payments: We take cards, nothing else. (cards_only, " in failing
     assert "lakehouse sql \"select event_id, method from silver.payments where not (method = 'card')\"" in failing
     assert "exit code 1" in failing

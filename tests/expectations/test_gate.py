@@ -131,6 +131,13 @@ def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]
     assert any("An order is placed, paid, packed, shipped, delivered or cancelled." in page for page in pages)
 
 
+def test_suites_can_be_read_back_by_who_knows_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
+    suite = site.context(bad_day[1]).suites.get("gold.order_payments")
+    told = [each.description for each in suite.expectations]
+    assert "A payment counts for an order for one hour. (paid_within_an_hour)" in told
+    assert "There is one row for each order_id. (key_unique)" in told
+
+
 def test_nothing_is_sent_anywhere(bad_day: tuple[Audit, Settings]) -> None:
     assert site.context(bad_day[1]).config.analytics_enabled is False
     pages = [page.read_text() for page in site.index(bad_day[1]).parent.rglob("*.html")]

@@ -186,7 +186,7 @@ def test_killed_for_real_the_command_finishes_it_and_the_ledger_balances(
     assert killed.returncode == -signal.SIGKILL
     assert any("a redrive" in fault.lower() for fault in check_ledger(spark, landed).faults)
     done = subprocess.run(command, cwd=ROOT, env=environ, text=True, capture_output=True, check=True)
-    assert f"{expected[0].moved['late']:,} → late" in done.stdout
+    assert f"{expected[0].moved['late']:,} → silver.late" in done.stdout
     assert contents(landed) == expected[1]
     assert check_ledger(spark, landed).faults == []
 
