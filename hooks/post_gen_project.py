@@ -94,7 +94,9 @@ def start_history() -> None:
 
 
 if __name__ == "__main__":
-    Path("gitignore").rename(".gitignore")  # git does not read one that is a link, and says so each time
+    # Under their own names git and ruff would take the links in the template for files of a project there.
+    Path("gitignore").rename(".gitignore")
+    Path("project.toml").rename("pyproject.toml")
     leave_out(["origin", *LEFT_OUT[ANSWERS["architecture"]]])
     rename()
     start_history()

@@ -19,7 +19,7 @@ import lakehouse
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 GENERATED = {".venv", ".lakehouse", ".git", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
-CONCEPTS = {"R": 7, "T": 10, "S": 8, "F": 7, "P": 5, "A": 6, "M": 8}
+CONCEPTS = {"R": 7, "T": 10, "S": 8, "F": 7, "P": 5, "A": 6, "M": 8}  # feature: origin
 
 
 @cache
@@ -112,6 +112,7 @@ def test_every_link_leads_somewhere(document: Path):
             assert anchor in [slug(heading) for heading in headings], f"{document.relative_to(ROOT)}: {target}"
 
 
+# feature: origin
 def concept_rows() -> dict[str, str]:
     return dict(re.findall(r"^\| ([A-Z]\d+) \| (.+) \|$", (DOCS / "concepts.md").read_text(), re.MULTILINE))
 
@@ -136,8 +137,9 @@ def test_the_tests_and_files_that_concepts_name_exist():
         assert (ROOT / path).exists(), path
 
 
+# end of feature: origin
 def test_every_name_in_the_readme_tree_exists_and_no_folder_is_left_out():
-    (tree,) = blocks(ROOT / "README.md", "text")[1:]
+    *_, tree = blocks(ROOT / "README.md", "text")
     names = [line.split()[0] for line in tree.splitlines()]
     for name in names:
         assert (ROOT / name).is_dir() if name.endswith("/") else (ROOT / name).is_file(), name

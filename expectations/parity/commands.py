@@ -27,7 +27,8 @@ def compare(
     Example: lakehouse compare --table gold.sessions --show-rows 5
     """
     from config.spark import session
-    from expectations.parity.comparison import batch_side, comparable_tables, compared, generation_side, keep, on_day
+    from expectations.parity.comparison import comparable_tables, compared, generation_side, keep, on_day
+    from expectations.parity.published import batch_side
     from streaming.generations import serving
 
     names = [each.name for each in comparable_tables()]

@@ -9,8 +9,6 @@ from functools import cache
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from batch import fence, publications  # feature: batch
-from batch.run import frames  # feature: batch
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
 from expectations.parity import evidence, reasons
@@ -52,20 +50,6 @@ def generation_side(spark: SparkSession, settings: Settings, build: Build, name:
         generation=build.number("silver.late"),
         build=build,
     )
-
-
-def batch_side(spark: SparkSession, settings: Settings) -> Side | None:
-    """Take what the batch layer has published as an answer, if there is any."""
-    # feature: batch
-    served = publications.served(settings)
-    if served is None:
-        return None
-    found = frames(spark, settings, served.tables)
-    complete = fence.of_run(settings, served.run).complete_until
-    # end of feature: batch
-    return Side(
-        "batch", found.__getitem__, frozenset(found), lambda _: complete, run=served.run
-    )  # without feature batch: return None
 
 
 def on_day(side: Side, day: str) -> Side:

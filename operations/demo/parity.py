@@ -5,7 +5,8 @@ from rich.console import Console
 
 from config.settings import Settings
 from expectations.parity.commands import show
-from expectations.parity.comparison import batch_side, compared, generation_side, keep
+from expectations.parity.comparison import compared, generation_side, keep
+from expectations.parity.published import batch_side
 from expectations.parity.reasons import Explained
 from local.simulator.truth import Truth
 from streaming.generations import serving

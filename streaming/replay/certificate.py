@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
-from expectations.parity.comparison import Watch, batch_side, compared, generation_side
+from expectations.parity.comparison import Watch, compared, generation_side
+from expectations.parity.published import batch_side  # feature: batch
 from expectations.parity.reasons import Explained
 from expectations.parity.rows import content_hash
 from streaming import ledger
@@ -56,13 +57,17 @@ def verify(
     against: dict[str, dict[str, Explained]] = {}
     served = generation_side(spark, settings, serving(settings), "served")
     against["what is served"] = compared(spark, settings, mine, served, jobs=jobs, watch=watch)
+    compared_with: dict[str, int | str | None] = {"what is served": served.generation}
+    # feature: batch
     batch = batch_side(spark, settings)
     if batch:
+        compared_with["the batch layer"] = batch.run
         against["the batch layer"] = compared(spark, settings, mine, batch, jobs=jobs, watch=watch)
+    # end of feature: batch
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
     values = {
         "generation": replay.generation,
-        "compared_with": {"what is served": served.generation, "the batch layer": batch.run if batch else None},
+        "compared_with": compared_with,
         "verified_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "source": replay.source,
         "records": replay.records,

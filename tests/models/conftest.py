@@ -135,7 +135,7 @@ def environ(settings: Settings) -> dict[str, str]:
     """Give the variables with which commands work in a home, and find those of this environment."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # For a few rows it takes longer to compile a query than to run it.
-    quick = "-XX:TieredStopAtLevel=1 -Dspark.sql.codegen.wholeStage=false"
+    quick = f"{os.environ['SPARK_SUBMIT_OPTS']} -Dspark.sql.codegen.wholeStage=false"
     own = {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200", "SPARK_SUBMIT_OPTS": quick}
     return os.environ | own
 
