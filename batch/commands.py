@@ -1,15 +1,17 @@
 """Commands of the batch layer: batch run, status, publish."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from batch import fence, publications
-from batch.run import Result
 from config.settings import load_settings
 from streaming.lock import writing
+
+if TYPE_CHECKING:
+    from batch.run import Result
 
 app = typer.Typer()
 batch = typer.Typer(help="The batch layer: run, status, publish.", no_args_is_help=True)
@@ -77,7 +79,7 @@ def publish(
     console.print(f"Run {run} is served again, as publication {published.number}.")
 
 
-def show(result: Result, console: Console) -> None:
+def show(result: "Result", console: Console) -> None:
     """Print what a run did and what it cost."""
     if result.publication and not result.changed:
         console.print(f"Nothing was landed since run {result.publication.run}, which is served.")

@@ -97,7 +97,7 @@ def down() -> None:
     from local.broker import Broker
     from local.catalog import Catalog
     from local.thrift import Thrift
-    from operations.demo import demo_home
+    from operations.demo.story import demo_home
 
     settings = load_settings()
     homes = (settings, demo_home(settings))
@@ -121,6 +121,6 @@ def demo(
 
     Example: lakehouse demo --events 20000
     """
-    from operations.demo import run
+    from operations.demo.story import run
 
     raise typer.Exit(run(console, events=events, seed=seed))

@@ -25,6 +25,16 @@ REUSED_ID = "event_id_reused"
 MOST_RANGES = 50
 LATE_TABLE = "silver.late"
 DUPLICATE_OF = pa.struct([("partition", pa.int32()), ("offset", pa.int64())])
+COPIES = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("event_id", pa.string()),
+        ("event_time", pa.timestamp("us", "UTC")),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("content_hash", pa.int64()),
+    ]
+)
 Identity = tuple[str, str, int]
 
 
@@ -97,7 +107,7 @@ def _stretches(times: pa.ChunkedArray, horizon: int) -> Any:
 
 def _landed(rows: pa.Table, horizon: int, batch: Batch) -> pa.Table:
     """Read what landed before, in silver or as late, with an id of these and in the stretches of time they touch."""
-    found = [_NOTHING]
+    found = [COPIES.empty_table()]
     for table in landed_tables():
         of_topic = rows.filter(pc.equal(rows["topic"], table.topic))
         if not len(of_topic):
@@ -106,23 +116,11 @@ def _landed(rows: pa.Table, horizon: int, batch: Batch) -> pa.Table:
         which = _within(_stretches(of_topic["event_time"], horizon), horizon) & pc.field("event_id").isin(ids)
         late = which & (pc.field("topic") == table.topic) & pc.field("duplicate_of").is_null()
         for name, where in ((table.name, which), (LATE_TABLE, late)):
-            columns = [column for column in _NOTHING.column_names if column != "topic"]
+            columns = [column for column in COPIES.names if column != "topic"]
             copies = rows_at(batch.path(name), where, columns)
             topic = pa.array([table.topic] * len(copies), pa.string())
-            found.append(copies.append_column("topic", topic).select(_NOTHING.column_names).cast(_NOTHING.schema))
+            found.append(copies.append_column("topic", topic).select(COPIES.names).cast(COPIES))
     return pa.concat_tables(found)
-
-
-_NOTHING = pa.schema(
-    [
-        ("topic", pa.string()),
-        ("event_id", pa.string()),
-        ("event_time", pa.timestamp("us", "UTC")),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("content_hash", pa.int64()),
-    ]
-).empty_table()
 
 
 def _within(stretches: Any, horizon: int) -> pc.Expression:

@@ -1,12 +1,13 @@
 """The command line: what a user types wrongly is answered in words, with an exit code."""
 
+import subprocess
 import sys
 from dataclasses import dataclass
 
 import pytest
 
 import lakehouse
-from config.settings import Settings
+from config.settings import ROOT, Settings
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,13 @@ def run(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         return Answer(int(end.value.code or 0), out, err)
 
     return run
+
+
+def test_help_does_not_wait_for_libraries_that_only_some_commands_need() -> None:
+    look = "import sys, lakehouse; lakehouse.build(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], cwd=ROOT, text=True, capture_output=True, check=True)
+    heavy = {"great_expectations", "pandas", "scipy", "altair", "dbt"}
+    assert heavy & set(done.stdout.split()) == set()
 
 
 def test_help_names_every_command(run) -> None:
