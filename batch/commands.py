@@ -29,11 +29,13 @@ def run(
     """
     from batch.run import run as run_batch
     from config.spark import session
+    from operations.catalog import keep_up
 
     settings = load_settings()
     with writing(settings, ["batch"]), console.status("Starting Spark …") as status:
         spark = session(settings, "lakehouse batch")
         result = run_batch(spark, settings, full=full, watch=lambda what: status.update(f"{what} …"))
+        keep_up(settings)  # the first publication brings names; later ones are found by the same
     show(result, console)
     raise typer.Exit(0 if result.publication else 1)
 

@@ -31,6 +31,21 @@ def accuracy(rows: list[dict[str, Any]]) -> str:
     return _svg(chart, 260)
 
 
+def freshness(rows: list[dict[str, Any]]) -> str:
+    """Draw how long after its arrival a record was to be seen in each answer, as time went by."""
+    data = [{**row, "at": row["at"].isoformat()} for row in rows]
+    chart = (
+        alt.Chart(_data(data))
+        .mark_line(point=True, strokeWidth=2)
+        .encode(
+            x=alt.X("at:T", title="when it was to be seen in the stream (UTC)", axis=alt.Axis(format="%H:%M:%S")),
+            y=alt.Y("seconds:Q", title="seconds (logarithmic)", scale=alt.Scale(type="log")),
+            color=alt.Color("answer:N", title=None, scale=alt.Scale(range=COLOURS)),
+        )
+    )
+    return _svg(chart, 220)
+
+
 def flow(counts: dict[str, int]) -> str:
     """Draw where the records of the log went."""
     names = {

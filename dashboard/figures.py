@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from operations.cost import size_of
 from streaming import generations, ledger
 from streaming.tables import rows_at
 
+RUN_NAME = "%Y%m%dT%H%M%S%f"
 PATHS = {
     "stream": "Kappa and the speed layer: the stream",
     "batch": "Lambda: the batch layer",
@@ -44,8 +45,8 @@ class Figures:
     stored: dict[str, int]
     """By layer, bytes on disk."""
 
-    delays: list[float]
-    """Seconds from arrival to the ledger, of the batches that landed within an hour of their newest record."""
+    freshness: list[dict[str, Any]]
+    """By answer and moment, the seconds from arrival until it could be seen; of records that came as time passed."""
 
     certificates: list[dict[str, Any]]
 
@@ -69,7 +70,7 @@ def gather(settings: Settings) -> Figures:
         costs=cost.recorded(settings),
         lines=lines_of_features(),
         stored={layer: size_of(settings.warehouse / layer) for layer in ("bronze", "silver", "gold", "batch")},
-        delays=sorted(_delays(first)),
+        freshness=_freshness(settings, entries),
         certificates=_pages(settings, "replays/g*/certificate.json"),
     )
 
@@ -128,6 +129,21 @@ def _hours(rows: pa.Table) -> Counter[datetime]:
     return found
 
 
-def _delays(entries: ledger.Entry) -> list[float]:
-    ages = ((row["recorded_at"] - row["max_arrival_time"]).total_seconds() for row in entries)
-    return [age for age in ages if 0 <= age < 3600]
+def _freshness(settings: Settings, entries: ledger.Entry) -> list[dict[str, Any]]:
+    """Take the batches that were served, and landed within an hour of their newest record: others are of the past."""
+    published = [
+        (datetime.strptime(each.run, RUN_NAME).replace(tzinfo=UTC), each.published_at)
+        for each in publications.publications(settings)
+    ]
+    since = generations.served_since(settings)
+    found = []
+    for row in sorted(entries, key=lambda row: row["recorded_at"]):
+        seen, arrived = row["recorded_at"], row["max_arrival_time"]
+        live = row["generation"] in since and seen >= since[row["generation"]]
+        if not live or not arrived or not timedelta(0) <= seen - arrived < timedelta(hours=1):
+            continue
+        found.append({"answer": "stream", "at": seen, "seconds": (seen - arrived).total_seconds()})
+        read_by = [at for began, at in published if began >= seen]
+        if read_by:
+            found.append({"answer": "batch", "at": seen, "seconds": (read_by[0] - arrived).total_seconds()})
+    return found

@@ -30,7 +30,6 @@ def write(settings: Settings, where: Path | None = None) -> Path:
         }.items()
         if path.exists()
     }
-    delays = figures.delays
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     pages.globals["differing"] = _differing
     page = pages.get_template("report.html").render(
@@ -39,10 +38,12 @@ def write(settings: Settings, where: Path | None = None) -> Path:
         made=datetime.now(UTC),
         paths=PATHS,
         costs=costs,
-        freshness=(quantiles(delays, n=20)[9], quantiles(delays, n=20)[18]) if len(delays) > 1 else None,
+        freshness=_percentiles(figures.freshness),
+        done=[row for row in figures.costs if row["path"] in PATHS],
         links=links,
         charts={
             "accuracy": charts.accuracy(figures.accuracy) if figures.accuracy else "",
+            "freshness": charts.freshness(figures.freshness) if figures.freshness else "",
             "flow": charts.flow(figures.flow),
             "parity": [(each["at"], charts.parity(each["tables"])) for each in _first_and_last(figures.comparisons)],
             "cpu": charts.costs(costs, "cpu_seconds", "CPU-seconds") if costs else "",
@@ -54,6 +55,17 @@ def write(settings: Settings, where: Path | None = None) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page)
     return target
+
+
+def _percentiles(rows: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Say of each answer how fresh it was: half of the time, and nearly always."""
+    found: dict[str, tuple[float, float]] = {}
+    for answer in dict.fromkeys(row["answer"] for row in rows):
+        seconds = [row["seconds"] for row in rows if row["answer"] == answer]
+        if len(seconds) > 1:
+            cuts = quantiles(seconds, n=20, method="inclusive")
+            found[answer] = (cuts[9], cuts[18])
+    return found
 
 
 def _differing(tables: dict[str, dict[str, dict[str, int]]]) -> int:

@@ -108,12 +108,12 @@ def start_thrift() -> None:
 
     Example: lakehouse thrift start
     """
-    from operations.catalog import keep_up
+    from operations.catalog import bring_up
 
     settings = load_settings()
     with console.status("Starting the Thrift server …"):
         Catalog(settings).start()
-        keep_up(settings)
+        bring_up(settings)
         status = Thrift(settings).start()
     console.print(f"The Thrift server is {status.note}: jdbc:hive2://127.0.0.1:{status.port}/default")
 

@@ -3,6 +3,7 @@
 import fcntl
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -54,14 +55,25 @@ def in_use(settings: Settings) -> bool:
 
 
 def keep_up(settings: Settings) -> None:
-    """Refresh the catalog if it is no longer right, for who has no session with it.
+    """Refresh the catalog if anyone uses it.
 
-    Call it where the catalog is in use and a generation or a publication was added, before that is served.
+    Call it when tables were added and before they are served, and when some are to go and before they do.
     """
+    if in_use(settings):
+        bring_up(settings)
+
+
+def bring_up(settings: Settings) -> None:
+    """Refresh the catalog unless it is right, for who has no session with it: in a process of its own."""
     if _registered(settings) == queries(settings):
         return
     done = subprocess.run(
-        [sys.executable, "-m", "lakehouse", "catalog", "refresh"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "lakehouse", "catalog", "refresh"],
+        cwd=ROOT,
+        env=os.environ | {"LAKEHOUSE_HOME": str(settings.home)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         raise LakehouseError(f"The catalog could not be refreshed:\n{done.stderr[-500:]}", "lakehouse catalog refresh")

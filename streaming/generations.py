@@ -18,6 +18,7 @@ from streaming.tables import append_once, arrow_schema, rows_at
 
 TABLE = "ops.generations"
 FIRST = 1
+GOING = "_going"
 Numbers = Mapping[str, int]
 Source = Literal["kafka", "bronze"]
 
@@ -72,6 +73,15 @@ def _after(settings: Settings, switch: int | None) -> dict[str, int]:
     return {table.name: served.get(table.name, FIRST) for table in generational()}
 
 
+def served_since(settings: Settings) -> dict[int, datetime]:
+    """Say of each generation when any table of it was first served; the first always was."""
+    found = {FIRST: datetime.min.replace(tzinfo=UTC)}
+    rows = rows_at(table_named(TABLE).path(settings.warehouse)).to_pylist()
+    for row in sorted(rows, key=lambda row: row["switch"]):
+        found.setdefault(row["generation"], row["recorded_at"])
+    return found
+
+
 def serving(settings: Settings) -> Build:
     """Mean the tables that are served now."""
     return Build(live(settings))
@@ -99,9 +109,10 @@ def is_served(settings: Settings, job: Job, generation: int) -> bool:
 
 
 def built(settings: Settings, table: Table) -> list[int]:
-    """List the generations of a table that there are, served or not."""
+    """List the generations of a table that there are, served or not; one that is about to be removed is not."""
     folders = table.path(settings.warehouse).parent.glob("g[0-9]*")
-    return sorted(int(folder.name[1:]) for folder in folders if (folder / "_delta_log").is_dir())
+    there = [folder for folder in folders if (folder / "_delta_log").is_dir() and not (folder / GOING).exists()]
+    return sorted(int(folder.name[1:]) for folder in there)
 
 
 def generational() -> list[Table]:

@@ -1,10 +1,13 @@
 """The demo's part on Kappa: history made anew from the log, proved, promoted; and a change of logic, and back."""
 
+from functools import partial
+
 from pyspark.sql import SparkSession
 from rich.console import Console
 
 from config.settings import Settings
 from expectations.parity.reasons import LOGIC
+from operations.catalog import keep_up
 from operations.demo.logic import job as longer_than_a_second
 from streaming.commands import shown
 from streaming.job import Job, jobs
@@ -43,7 +46,7 @@ def _replayed(console: Console, settings: Settings, spark: SparkSession, chosen:
         proof = certificate.verify(spark, settings, built, lambda what: status.update(f"Comparing {what} …"), chosen)
     _show(console, proof)
     with console.status("Checking its quality …"):
-        audit = promote(spark, settings, built, None, lambda: None)
+        audit = promote(spark, settings, built, None, partial(keep_up, settings))
     audit.show(console)
     if audit.passed:
         console.print(f"✓ One commit, and generation {built.generation} is served.", style="green")

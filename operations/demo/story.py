@@ -15,6 +15,7 @@ from local.simulator.commands import simulate
 from local.simulator.plan import Plan
 from operations.demo.batch import show_batch  # feature: batch
 from operations.demo.landing import beside, flow
+from operations.demo.models import show_models
 from operations.demo.parity import show_difference, show_equality  # feature: comparison
 from operations.demo.replay import show_logic, show_replay  # feature: replay
 from operations.demo.roles import show_edge, show_gold, show_reactor
@@ -80,6 +81,9 @@ def run(console: Console, *, events: int, seed: int) -> int:
         chapter("A change of logic: replayed, promoted, rolled back")
         equal &= show_logic(console, settings, spark)
         # end of feature: replay
+        chapter("dbt: the views and marts that people read")
+        spark.stop()  # dbt has a session of its own
+        equal &= show_models(console, settings)
         chapter("The reactor: failed payments are retried, each once")
         equal &= show_reactor(console, settings, truth)
         chapter("The web edge: bots and personal data leave, by a transaction")
@@ -93,6 +97,8 @@ def run(console: Console, *, events: int, seed: int) -> int:
     console.print(
         f"\nDone in {time.monotonic() - started:.0f} s. Kafka is stopped; the tables stay in {settings.home}."
     )
+    console.print(f"The quality checks, as Data Docs: {settings.home / 'reports' / 'data-docs' / 'index.html'}")
+    console.print(f"The models, as dbt docs: {settings.home / 'reports' / 'dbt' / 'static_index.html'}")
     console.print(f"The report: {write_report(settings)}")  # feature: comparison
     console.print("Try next:")
     for command in TRY_NEXT:

@@ -15,6 +15,7 @@ from expectations.parity.comparison import Watch, compared, generation_side
 from expectations.parity.published import batch_side  # feature: batch
 from expectations.parity.reasons import Explained
 from expectations.parity.rows import content_hash
+from operations.cost import measured, record
 from streaming import ledger
 from streaming.generations import serving
 from streaming.job import Job
@@ -52,7 +53,25 @@ def verify(
 
     jobs: those of the replay, where they are not the project's own.
     """
-    jobs = jobs or replay.jobs_to_run()
+    with measured(spark, settings.warehouse) as cost:
+        certificate = Certificate(_found(spark, settings, replay, watch, jobs or replay.jobs_to_run()))
+    save(settings, replay.generation, certificate)
+    record(settings, "replay", f"verify generation {replay.generation}", 0, cost)
+    return certificate
+
+
+def save(settings: Settings, generation: int, certificate: Certificate) -> Path:
+    """Write the certificate beside the manifest; give the page."""
+    where = folder(settings, generation)
+    where.mkdir(parents=True, exist_ok=True)
+    (where / "certificate.json").write_text(json.dumps(certificate.values, indent=1, default=str))
+    pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
+    page = pages.get_template("certificate.html").render(certificate=certificate, **certificate.values)
+    (where / "certificate.html").write_text(page)
+    return where / "certificate.html"
+
+
+def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job]) -> dict[str, Any]:
     mine = generation_side(spark, settings, replay.build, f"generation {replay.generation}")
     against: dict[str, dict[str, Explained]] = {}
     served = generation_side(spark, settings, serving(settings), "served")
@@ -65,7 +84,7 @@ def verify(
         against["the batch layer"] = compared(spark, settings, mine, batch, jobs=jobs, watch=watch)
     # end of feature: batch
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
-    values = {
+    return {
         "generation": replay.generation,
         "compared_with": compared_with,
         "verified_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -88,20 +107,6 @@ def verify(
             what: {name: _told(explained) for name, explained in found.items()} for what, found in against.items()
         },
     }
-    certificate = Certificate(values)
-    save(settings, replay.generation, certificate)
-    return certificate
-
-
-def save(settings: Settings, generation: int, certificate: Certificate) -> Path:
-    """Write the certificate beside the manifest; give the page."""
-    where = folder(settings, generation)
-    where.mkdir(parents=True, exist_ok=True)
-    (where / "certificate.json").write_text(json.dumps(certificate.values, indent=1, default=str))
-    pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
-    page = pages.get_template("certificate.html").render(certificate=certificate, **certificate.values)
-    (where / "certificate.html").write_text(page)
-    return where / "certificate.html"
 
 
 def load(settings: Settings, generation: int) -> Certificate | None:

@@ -1,5 +1,6 @@
 """Commands of replay: plan, run, verify, promote, rollback, list, drop."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -118,13 +119,14 @@ def promote(
     Example: lakehouse replay promote 2
     """
     from config.spark import session
+    from operations.catalog import keep_up
     from streaming.replay.promotion import promote as switch
 
     settings = load_settings()
     todo = manifest.replay_of(settings, generation)
     with console.status("Checking its quality …"):
         spark = session(settings, "lakehouse replay promote")
-        audit = switch(spark, settings, todo, accept, lambda: None)
+        audit = switch(spark, settings, todo, accept, partial(keep_up, settings))
     audit.show(console)
     if not audit.passed:
         console.print("✗ Not promoted: what was served goes on being served.", style="red")
@@ -189,8 +191,11 @@ def drop(generation: Generation) -> None:
 
     Example: lakehouse replay drop 2
     """
+    from operations.catalog import keep_up
+
     settings = load_settings()
-    freed = manifest.drop(settings, manifest.replay_of(settings, generation))
+    with console.status("Making sure that no view reads it …"):
+        freed = manifest.drop(settings, manifest.replay_of(settings, generation), partial(keep_up, settings))
     console.print(f"Generation {generation} is dropped: {freed / 2**20:.1f} MiB are free.")
 
 

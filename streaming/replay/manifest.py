@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -101,8 +102,11 @@ def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> R
     )
 
 
-def drop(settings: Settings, replay: Replay) -> int:
-    """Remove the tables of a generation and what its jobs remember; give the bytes that are free now."""
+def drop(settings: Settings, replay: Replay, refresh: Callable[[], None]) -> int:
+    """Remove the tables of a generation and what its jobs remember; give the bytes that are free now.
+
+    refresh: what makes readers' views anew; they must not name a table that goes.
+    """
     served = generations.live(settings)
     if any(served[name] == replay.generation for name in replay.tables):
         raise LakehouseError(
@@ -110,6 +114,10 @@ def drop(settings: Settings, replay: Replay) -> int:
         )
     own = f"g{replay.generation}"
     paths = [table_named(name).path(settings.warehouse, replay.generation) for name in replay.tables]
+    for path in paths:
+        if path.is_dir():
+            (path / generations.GOING).touch()
+    refresh()
     paths += [settings.home / "checkpoints" / own]
     paths += [table_named(name).path(settings.warehouse) / own for name in ("ops.ledger", "ops.batches")]
     freed = sum(size_of(path) for path in paths)

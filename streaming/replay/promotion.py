@@ -8,6 +8,7 @@ from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from expectations.gate import Audit, audit
+from operations.cost import measured, record
 from streaming import generations
 from streaming.checkpoint import reset
 from streaming.failpoints import failpoint
@@ -23,7 +24,7 @@ Refresh = Callable[[], None]
 
 def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str | None, refresh: Refresh) -> Audit:
     """Switch every table of a replay to its generation, if it is proved and its quality holds."""
-    with writing(settings, ["replay"]):
+    with writing(settings, ["replay"]), measured(spark, settings.warehouse) as cost:
         _refuse_unproved(settings, replay, accept)
         frames = {name: read(spark, name, settings.warehouse, number) for name, number in replay.numbers.items()}
         found = audit(
@@ -43,7 +44,8 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
         numbers = dict.fromkeys(replay.tables, replay.generation)
         generations.switch(settings, numbers, "promote", accept or "")
         failpoint("after ops.generations")
-        return found
+    record(settings, "replay", f"promote generation {replay.generation}", 0, cost)
+    return found
 
 
 def rollback(settings: Settings) -> dict[str, int]:

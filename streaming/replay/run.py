@@ -50,7 +50,7 @@ def run(
         seconds = replay.seconds + time.monotonic() - began
         built = replay.moved(state="built", seconds=seconds, records=ledger.total(landed, "input"))
         save(settings, built)
-        record(settings, "replay", f"generation {built.generation}", built.records, cost)
+        record(settings, "replay", f"run generation {built.generation}", built.records, cost)
         return built
 
 

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +10,10 @@ import pytest
 from config.errors import LakehouseError
 from config.settings import Settings
 from dashboard import charts, report
+from dashboard import figures as figures_of
 from dashboard.figures import Figures, lines_of_features
 from dashboard.verdict import verdict
+from streaming import generations
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -32,7 +34,7 @@ FIGURES = Figures(
     costs=[cost("stream", 5), cost("batch", 10), cost("replay", 20)],
     lines={"batch": 700, "replay": 600},
     stored={"bronze": 2**20},
-    delays=[1.0, 2.0, 3.0],
+    freshness=[{"answer": "stream", "at": NOON, "seconds": each} for each in (1.0, 2.0, 3.0)],
     certificates=[],
 )
 
@@ -62,10 +64,11 @@ def test_without_both_paths_there_is_no_verdict(missing: str) -> None:
 def test_the_page_needs_nothing_from_outside(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "gather", lambda _: FIGURES)
     page = report.write(fresh_home).read_text()
-    assert page.count("<svg") == 7
+    assert page.count("<svg") == 8
     assert "On this data, choose Kappa." in page
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
     assert "<script" not in page
+    assert "<b>2.0 s</b>from arrival until the stream shows it" in page
     assert "1,000 records came through Kafka" in page
 
 
@@ -84,3 +87,23 @@ def test_every_reason_has_its_part_of_the_bar() -> None:
     drawn = charts.parity({"gold.sessions": {"equal": 90, "by_reason": {"late": 10}}})
     assert "sessions" in drawn
     assert "late" in drawn
+
+
+def test_freshness_is_of_what_was_served_as_it_came(fresh_home: Settings) -> None:
+    generations.switch(fresh_home, {"silver.late": 2}, "promote")
+    (promoted,) = (at for number, at in generations.served_since(fresh_home).items() if number == 2)
+
+    def landed(generation: int, before: float, age: float) -> dict[str, Any]:
+        seen = promoted - timedelta(seconds=before)
+        return {"generation": generation, "recorded_at": seen, "max_arrival_time": seen - timedelta(seconds=age)}
+
+    entries = [
+        landed(1, 60, 4.0),
+        landed(1, 50, 90_000.0),  # it had been waiting in the log
+        landed(2, 40, 5.0),  # a replay, not served yet
+        landed(2, -1, 6.0),
+    ]
+    assert [(row["answer"], row["seconds"]) for row in figures_of._freshness(fresh_home, entries)] == [
+        ("stream", 4.0),
+        ("stream", 6.0),
+    ]

@@ -49,7 +49,7 @@ def test_nobody_sees_it_before_it_is_promoted_and_all_do_after(lake: Lake, built
         assert promote(lake.spark, lake.settings, built, None, nothing).passed
     assert {name: served(lake, name) for name in names} == {name: generation(lake, name, 2) for name in names}
     with pytest.raises(LakehouseError, match="is served"):
-        manifest.drop(lake.settings, built)
+        manifest.drop(lake.settings, built, nothing)
     assert set(rollback(lake.settings).values()) == {1}
     assert {name: served(lake, name) for name in names} == before
 
@@ -62,5 +62,8 @@ def test_a_change_of_logic_is_told_from_everything_else(lake: Lake) -> None:
     found = certificate.verify(lake.spark, lake.settings, done, nothing, chosen).values["against"]
     reasons = found["what is served"][VIEWS]["by_reason"]
     assert reasons and set(reasons) == {"changed logic"}
-    manifest.drop(lake.settings, done)
+    views_without: list[str] = []
+    manifest.drop(lake.settings, done, lambda: views_without.append(views(lake.settings)[VIEWS]))
+    gone = str(table_named(VIEWS).path(lake.settings.warehouse, done.generation))
+    assert views_without and gone not in views_without[0]  # readers' views let go of it while it is still there
     assert not table_named(VIEWS).path(lake.settings.warehouse, done.generation).exists()
