@@ -27,7 +27,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     names = [name for name, topic in topics().items() if topic.archived]
     simulate(settings, Plan(seed=1, events=EVENTS), QUIET)
     records = sum(end_offsets(settings, names).values())
-    limit = min(took(lambda: _write_nowhere(_parsed(spark, settings, names))) for _ in range(2))
+    limit = min(took(lambda: write_nowhere(_parsed(spark, settings, names))) for _ in range(2))
     with memory(spark) as used:
         landing = took(lambda: Runner(settings, spark).run([job_named("landing")], until_caught_up=True))
     # The first of the batches warms up; after it memory should stay where it is.
@@ -42,7 +42,8 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     }
 
 
-def _write_nowhere(rows: DataFrame) -> None:
+def write_nowhere(rows: DataFrame) -> None:
+    """Compute rows, and throw them away."""
     rows.write.format("noop").mode("overwrite").save()
 
 

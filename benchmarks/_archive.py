@@ -1,0 +1,33 @@
+"""An archive of any size, made without a broker: what landing would have written of a plan's records."""
+
+from pyspark.sql import SparkSession, Window
+from pyspark.sql import functions as F
+
+from config.declarations import table_named
+from config.settings import Settings
+from local.simulator.bulk import generated
+from local.simulator.plan import Plan
+from local.simulator.shop import topics_of
+
+ARCHIVE = "bronze.events"
+
+
+def archive(spark: SparkSession, settings: Settings, plan: Plan) -> int:
+    """Write the archive of a plan; give how many records it has."""
+    places = [(topic.name, part) for topic in topics_of(plan).values() for part in range(topic.partitions)]
+    frame, _ = generated(spark, plan)
+    in_order = Window.partitionBy("place").orderBy("arrival_ms", "tie")
+    rows = frame.select(
+        F.array(*(F.lit(topic) for topic, _ in places))[F.col("place")].alias("topic"),
+        F.array(*(F.lit(part) for _, part in places))[F.col("place")].alias("partition"),
+        (F.row_number().over(in_order) - 1).cast("bigint").alias("offset"),
+        F.expr("substring(stamped_key, 9)").alias("key"),
+        "value",
+        F.expr("cast(null as array<struct<key:string,value:binary>>)").alias("headers"),
+        F.timestamp_millis("arrival_ms").alias("arrival_time"),
+        F.to_date(F.timestamp_millis("arrival_ms")).alias("arrival_date"),
+    )
+    table = table_named(ARCHIVE)
+    path = str(table.path(settings.warehouse))
+    rows.write.format("delta").partitionBy(*table.partitioned_by).save(path)
+    return spark.read.format("delta").load(path).count()

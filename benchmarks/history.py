@@ -1,0 +1,114 @@
+"""Benchmark of recomputing history: batch layer, replay and DuckDB on the same archive, at two sizes.
+
+`BENCH_EVENTS=100000,400000` measures other sizes.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from batch.run import run as run_batch
+from benchmarks._archive import ARCHIVE, archive
+from benchmarks._memory import memory
+from benchmarks._timing import took
+from benchmarks.landing import parsed_events, write_nowhere
+from config.declarations import table_named, topics
+from config.settings import ROOT, Settings
+from expectations.parity.comparison import compared, generation_side
+from expectations.parity.published import batch_side
+from local.simulator.plan import Plan
+from streaming.job import jobs
+from streaming.replay import manifest
+from streaming.replay.run import run as run_replay
+
+SIZES = tuple(int(each) for each in os.environ.get("BENCH_EVENTS", "1000000,10000000").split(","))
+A_DAY = 1_000_000
+LIVE = 1_000 * 24 * 60 * 60
+"""Events of a day at a thousand a second."""
+
+# In a process of its own: what it holds in memory is its own, and it sees nothing of the project.
+DUCKDB = """
+import resource, sys, time
+from oracle import Oracle, from_bronze
+from oracle.answers import tables
+began = time.perf_counter()
+oracle = Oracle(from_bronze(sys.argv[1]))
+for name in tables():
+    oracle.table(name, late_counts=False)
+print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+
+def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
+    """Measure each path at each size; say how it grows."""
+    found = {events: _measured(settings, spark, events) for events in SIZES}
+    first, *_, last = found
+    figures = {f"{name}_of_{events}": value for events, each in found.items() for name, value in each.items()}
+    grown = found[last]["records"] / found[first]["records"]
+    for path in ("batch", "replay", "compare", "duckdb"):
+        times = found[last][f"{path}_seconds"] / found[first][f"{path}_seconds"]
+        figures[f"{path}_growth_to_linear"] = round(times / grown, 2)
+    return figures
+
+
+def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str, Any]:
+    shutil.rmtree(settings.warehouse, ignore_errors=True)
+    for folder in ("checkpoints", "replays"):
+        shutil.rmtree(settings.home / folder, ignore_errors=True)
+    records = archive(spark, settings, Plan(seed=1, events=events, days=max(events // A_DAY, 1)))
+    names = [name for name, topic in topics().items() if topic.archived]
+    bronze = spark.read.format("delta").load(str(table_named(ARCHIVE).path(settings.warehouse)))
+    limit = took(lambda: write_nowhere(bronze.select(*parsed_events(names))))
+    with memory(spark) as used:
+        result = run_batch(spark, settings, full=True, watch=_nothing)
+        todo = manifest.new(settings, list(jobs().values()), "bronze", "earliest")
+        built = run_replay(spark, settings, todo)
+        differing: list[int] = []
+
+        def compare() -> None:
+            ours, theirs = batch_side(spark, settings), generation_side(spark, settings, built.build, "replay")
+            assert ours
+            differing.extend(
+                each.parity.rows for each in compared(spark, settings, ours, theirs, watch=_nothing).values()
+            )
+
+        seconds = took(compare)
+    duckdb, peak = _duckdb(settings)
+    assert result.publication
+    return {
+        "records": records,
+        "limit_records_per_second": round(records / limit),
+        "batch_seconds": round(result.cost.seconds, 1),
+        "batch_share_of_limit": round(limit / result.cost.seconds, 2),
+        "checks_share_of_batch": round(result.audit_seconds / result.cost.seconds, 2),
+        "replay_seconds": round(built.seconds, 1),
+        "replay_share_of_limit": round(limit / built.seconds, 2),
+        "replay_real_time_factor": round(records / built.seconds * 24 * 60 * 60 / LIVE, 1),
+        "compare_seconds": round(seconds, 1),
+        "rows_that_differ": sum(differing),
+        "duckdb_seconds": round(duckdb, 1),
+        "batch_to_duckdb": round(result.cost.seconds / duckdb, 1),
+        "memory_peak_gib": round(max(used) / 2**30, 2),
+        "duckdb_memory_peak_gib": round(peak / 2**30, 2),
+    }
+
+
+def _duckdb(settings: Settings) -> tuple[float, float]:
+    path = str(table_named(ARCHIVE).path(settings.warehouse))
+    done = subprocess.run(
+        [sys.executable, "-c", DUCKDB, path],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "tests" / "support")},
+        text=True,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    seconds, peak = map(float, done.stdout.split())
+    return seconds, peak
+
+
+def _nothing(_: str) -> None:
+    """Watch nothing."""
