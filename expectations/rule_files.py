@@ -17,6 +17,7 @@ FORMS = {
     "reference": ("column", "refers_to"),
     "freshness": ("newest", "behind", "at_most"),
     "bounds": ("measure", "between"),
+    "gap": ("hours_of", "busy"),
 }
 SEVERITIES = {"row": ["quarantine", "fail", "warn"]}
 

@@ -1,7 +1,7 @@
 """Rules of whole tables, each a query for the rows that break it: none found, the rule holds.
 
 Two follow from the declarations and are written nowhere else: the key is unique, and landing's tables hold what the
-ledger says. The others stand in the rule files, beside the rules of rows: references, freshness, bounds.
+ledger says. The others stand in the rule files, beside the rules of rows: references, freshness, bounds, gaps.
 """
 
 import re
@@ -139,7 +139,25 @@ def _bounds(entry: Entry, table: Table) -> TableRule:
     return _written(entry, table, query, None)
 
 
-_WRITTEN = {"reference": _reference, "freshness": _freshness, "bounds": _bounds}
+def _gap(entry: Entry, table: Table) -> TableRule:
+    """Find hours without a row right between two busy ones; a quiet night is no gap, nor what a straggler leaves."""
+    column, busy = entry["hours_of"], entry["busy"]
+    entry.check("hours_of", column, list(table.columns), f"{table.name} has no column")
+    if not busy.isdecimal():
+        raise entry.wrong("busy", f"'{busy}': it should be a number of rows, like 200")
+    hours = f"select date_trunc('hour', {column}) as hour, count(*) as rows from {BATCH} group by 1"  # noqa: S608
+    neighbours = (
+        "select lag(hour) over (order by hour) as last_before, hour as first_after, "  # noqa: S608
+        f"least(rows, lag(rows) over (order by hour)) as rows from ({hours})"
+    )
+    query = (
+        f"select last_before, first_after from ({neighbours}) "  # noqa: S608
+        f"where rows >= {busy} and first_after > last_before + interval 1 hour"
+    )
+    return _written(entry, table, query, None)
+
+
+_WRITTEN = {"reference": _reference, "freshness": _freshness, "bounds": _bounds, "gap": _gap}
 
 
 def _elsewhere(entry: Entry, key: str) -> tuple[str, str]:

@@ -88,10 +88,12 @@ def serving(settings: Settings) -> Build:
 
 
 def switch(settings: Settings, numbers: Numbers, what: str, note: str = "") -> None:
-    """Serve other generations of some tables, in one commit."""
+    """Serve other generations of some tables, in one commit; none if they are served already."""
     path = table_named(TABLE).path(settings.warehouse)
     number = max(_switches(settings), default=0) + 1
     served = live(settings) | dict(numbers)
+    if served == live(settings):
+        return
     now = datetime.now(UTC)
     common = {"switch": number, "what": what, "note": note, "recorded_at": now}
     rows = [{**common, "table_name": name, "generation": generation} for name, generation in served.items()]

@@ -41,3 +41,14 @@ def test_a_great_expectations_users_first_ten_minutes(reader: Reader) -> None:
     assert "Nothing has changed" in redriven
     assert "✓ check silver" in last
     assert "✓ Every record landed is in bronze once and in exactly one place after it." in last
+
+
+# feature: replay
+def test_a_bug_was_shipped_and_history_is_mended(reader: Reader) -> None:
+    said = reader.follow("replay.md")
+    shown = re.findall(r"^```text\n(.*?)^```$", (reader.copy / "docs" / "replay.md").read_text(), re.M | re.S)
+    for block, expected in zip(said[2:], shown, strict=True):
+        assert [line for line in expected.splitlines() if line not in block] == [], block
+
+
+# end of feature: replay

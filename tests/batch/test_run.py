@@ -78,9 +78,12 @@ def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
     first = recompute(lake)
     assert first.publication, first.audit.failures
 
-    # As if a mistake in the code had let negative prices and copies through: the rules of landing never would.
+    # As if a mistake in the code had lost an hour, and let negative prices and copies through: landing never would.
     def careless(records: DataFrame, aside: DataFrame, topic: str) -> DataFrame:
         rows = landed(records, aside, topic)
+        if topic == "clicks":  # every event of the day within three hours, and of these one without any
+            hour = F.expr("date_trunc('day', event_time) + make_dt_interval(0, 2 * (hour(event_time) % 2))")
+            return rows.withColumn("event_time", hour)
         if topic != "payments":
             return rows
         return rows.withColumn("amount_cents", F.lit(-5)).unionByName(rows.limit(1))
@@ -90,6 +93,7 @@ def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
     assert bad.publication is None
     broken = {(each.table, each.rule) for each in bad.audit.failures}
     assert {("silver.payments", "amount_not_negative"), ("silver.payments", "key_unique")} <= broken
+    assert ("silver.clicks", "no_hour_missing") in broken
     bad.audit.show(console)
     assert "A payment moves money towards the merchant." in console.export_text()
     served = publications.served(lake.settings)

@@ -26,6 +26,11 @@ GOOD = """\
   at_most: 1 hour
   severity: warn
   says: Payments follow orders.
+- name: no_hour_missing
+  hours_of: event_time
+  busy: 2
+  severity: fail
+  says: Busy before, busy after, never empty in between.
 """
 
 
@@ -71,6 +76,7 @@ def test_landing_is_compared_with_the_ledger_by_the_term_it_counts() -> None:
         ("  between: 100 and 5000\n", "", 6, "the rule has no 'between'"),
         ("newest: event_time", "newest: evnt_time", 12, "no column 'evnt_time': did you mean 'event_time'?"),
         ("at_most: 1 hour", "at_most: soon", 14, "it should be like '2 hours'"),
+        ("busy: 2", "busy: many", 19, "'many': it should be a number of rows"),
         ("severity: fail", "severity: quarantine", 4, "severity 'quarantine': allowed: fail, warn"),
         ("  at_most: 1 hour\n", "  at_most: 1 hour\n  measure: 1\n", 15, "unknown key 'measure'"),
     ],
@@ -98,6 +104,20 @@ def test_each_form_finds_what_breaks_it_and_nothing_else(spark: SparkSession, fi
     spark.createDataFrame([], columns).createOrReplaceTempView(view("silver.payments"))
     assert found(spark, file, "mostly_large") == []
     assert len(found(spark, file, "up_to_date")) == 1
+
+
+def test_an_hour_is_missing_between_busy_ones_only(spark: SparkSession, file: Path) -> None:
+    file.write_text(GOOD)
+
+    def missing(*hours: int) -> list[str]:
+        rows = [(f"e{number}", f"2026-01-05 {hour:02}:30:00") for number, hour in enumerate(hours)]
+        frame = spark.createDataFrame(rows, "event_id string, at string")
+        frame.selectExpr("event_id", "timestamp(at) as event_time").createOrReplaceTempView(view("silver.payments"))
+        return [f"{row['last_before']:%H}-{row['first_after']:%H}" for row in found(spark, file, "no_hour_missing")]
+
+    assert missing(8, 8, 9, 10, 10) == []
+    assert missing(8, 8, 10, 10, 11) == ["08-10"]
+    assert missing(1, 8, 8, 9, 9, 12) == []  # a straggler, and the end of the day
 
 
 def test_freshness_by_the_clock(spark: SparkSession, file: Path) -> None:

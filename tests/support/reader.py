@@ -43,7 +43,14 @@ class Reader:
 
     def _done(self, command: list[str], given: str | None) -> str:
         done = subprocess.run(
-            command, cwd=self.copy, env=self.environ, input=given, text=True, capture_output=True, check=False
+            command,
+            cwd=self.copy,
+            env=self.environ,
+            input=given,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,  # as a terminal shows it
+            check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == 0, done.stdout
         return done.stdout

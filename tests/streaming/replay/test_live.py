@@ -1,0 +1,145 @@
+"""A replay of a real log while it goes on: readers never see a mix, and no event falls between two generations."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from config.declarations import table_named
+from config.settings import Settings
+from expectations.conservation import check_ledger
+from expectations.parity.rows import content_hash
+from local.broker import Broker
+from local.simulator.plan import Plan
+from local.simulator.run import simulate
+from operations.views import views
+from streaming import generations
+from streaming.job import jobs
+from streaming.replay import certificate, manifest, promotion
+from streaming.replay import run as running
+from streaming.replay.manifest import Replay
+from streaming.runner import Runner
+from streaming.tables import read
+
+READ_TOGETHER = ["silver.late", "silver.clicks", "gold.sessions", "gold.views_per_minute"]
+Counts = tuple[int, ...]
+
+
+def nothing(*_: Any) -> None:
+    """Watch nothing."""
+
+
+@pytest.fixture
+def log(fresh_home: Settings, spark: SparkSession) -> Iterator[Settings]:
+    """A log that was followed by every job, with events that came too late for it."""
+    broker = Broker(fresh_home)
+    broker.start()
+    try:
+        arrive(fresh_home, 1)
+        Runner(fresh_home, spark).run(list(jobs().values()), until_caught_up=True)
+        yield fresh_home
+    finally:
+        broker.stop()
+
+
+def arrive(settings: Settings, seed: int) -> None:
+    simulate(settings, Plan(seed=seed, events=800, late=0.05, duplicates=0.03), Console(quiet=True))
+
+
+def replayed(spark: SparkSession, settings: Settings, source: generations.Source) -> Replay:
+    todo = manifest.new(settings, list(jobs().values()), source, "earliest")
+    return running.run(spark, settings, todo)
+
+
+def counts(spark: SparkSession, settings: Settings, number: int | None = None) -> Counts:
+    """Count several tables in one query: as readers find them, or of one generation."""
+    asked = views(settings)
+    tables = [
+        f"({asked[name]})" if number is None else f"delta.`{table_named(name).path(settings.warehouse, number)}`"
+        for name in READ_TOGETHER
+    ]
+    row = spark.sql("select " + ", ".join(f"(select count(*) from {table})" for table in tables)).collect()[0]
+    return tuple(row)
+
+
+@pytest.fixture
+def reading() -> Iterator[Callable[[Callable[[], Counts]], list[Counts]]]:
+    """Read again and again beside the test; what was read, errors too, is in the list that it gives."""
+    done = threading.Event()
+    threads = []
+
+    def begin(read: Callable[[], Counts]) -> list[Any]:
+        found: list[Any] = []
+
+        def go_on() -> None:
+            while not done.is_set():
+                try:
+                    found.append(read())
+                except Exception as error:
+                    found.append(error)
+
+        threads.append(threading.Thread(target=go_on))
+        threads[-1].start()
+        return found
+
+    yield begin
+    done.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
+    log: Settings, spark: SparkSession, reading: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = counts(spark, log)
+    built = replayed(spark, log, "kafka")
+    found = certificate.verify(spark, log, built, nothing).values["against"]["what is served"]
+    assert {reason for each in found.values() for reason in each["by_reason"]} == {"late"}
+    arrive(log, 2)  # after the replay has ended and before it is served
+    after = counts(spark, log, built.generation)
+    assert after[0] == 0 and after[0] != before[0]
+
+    def die_at(place: str) -> None:
+        if place not in died:
+            died.append(place)
+            raise OSError(place)
+
+    died: list[str] = []
+    seen = reading(lambda: counts(spark, log))
+    monkeypatch.setattr(promotion, "failpoint", die_at)
+    for expected in (before, after):
+        with pytest.raises(OSError, match=r"ops\.generations"):
+            promotion.promote(spark, log, built, None, nothing)
+        assert counts(spark, log) == expected
+    assert died == ["before ops.generations", "after ops.generations"]
+    assert promotion.promote(spark, log, built, None, nothing).passed  # a rerun changes nothing
+    for _ in range(600):
+        if seen[-1:] == [after]:
+            break
+        time.sleep(0.1)
+    assert set(seen) == {before, after}
+
+    goes_on(spark, log, built.generation)
+    assert set(promotion.rollback(log).values()) == {1}
+    goes_on(spark, log, 1)
+
+
+def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
+    """Follow the log in a generation, and every record of it."""
+    runner = Runner(settings, spark)
+    assert set(runner.build.numbers.values()) == {generation}
+    runner.run(list(jobs().values()), until_caught_up=True)
+    verdict = check_ledger(spark, settings)
+    assert (verdict.faults, verdict.waiting) == ([], 0)
+    assert verdict.counts
+
+
+def test_the_log_and_its_archive_give_equal_generations(log: Settings, spark: SparkSession) -> None:
+    built = [replayed(spark, log, "kafka").generation, replayed(spark, log, "bronze").generation]
+    for table in generations.generational():
+        hashes = {content_hash(read(spark, table.name, log.warehouse, number), table) for number in built}
+        assert len(hashes) == 1, table.name
