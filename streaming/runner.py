@@ -89,7 +89,9 @@ class Runner:
         )
         if until_caught_up:
             return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=f"{self.settings.streaming.trigger_seconds} seconds").start()
+        configured = self.settings.streaming
+        seconds = configured.trigger_seconds if job.topics else configured.follow_seconds
+        return writer.trigger(processingTime=f"{seconds} seconds").start()
 
     def _log(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
         if self.build.source == "bronze":
