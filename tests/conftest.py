@@ -35,9 +35,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         environ.setenv("LAKEHOUSE_CONFIG", str(folder / "settings.yaml"))
         environ.setenv("LAKEHOUSE_CACHE", str(cache))
         environ.setenv("LAKEHOUSE_HOME", str(folder / "home"))
-        # Tables of a few rows do not run long enough for the second compiler to pay. Without it the JVM keeps too
-        # little room for compiled code, and compiles nothing any more when that is full.
-        environ.setenv("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m")
+        # One session compiles the queries of all tests: where there is no room any more, the JVM compiles nothing.
+        environ.setenv("SPARK_SUBMIT_OPTS", "-XX:ReservedCodeCacheSize=512m")
         yield load_settings()
 
 

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from operations.views import views
 from streaming import generations
-from streaming.job import jobs
+from streaming.job import Job, job_named
 from streaming.replay import certificate, manifest, promotion
 from streaming.replay import run as running
 from streaming.replay.manifest import Replay
@@ -40,18 +41,24 @@ def log(fresh_home: Settings, spark: SparkSession) -> Iterator[Settings]:
     broker.start()
     try:
         arrive(fresh_home, 1)
-        Runner(fresh_home, spark).run(list(jobs().values()), until_caught_up=True)
+        Runner(fresh_home, spark).run(followed(), until_caught_up=True)
         yield fresh_home
     finally:
         broker.stop()
 
 
-def arrive(settings: Settings, seed: int) -> None:
-    simulate(settings, Plan(seed=seed, events=800, late=0.05, duplicates=0.03), Console(quiet=True))
+def arrive(settings: Settings, day: int) -> None:
+    start = Plan().start + timedelta(days=day)
+    simulate(settings, Plan(seed=day, start=start, events=800, late=0.05, duplicates=0.03), Console(quiet=True))
+
+
+def followed() -> list[Job]:
+    """Take landing, a job that joins, one that follows it, and one with sessions."""
+    return [job_named(name) for name in ("landing", "clicks_enriched", "views_per_minute", "sessions")]
 
 
 def replayed(spark: SparkSession, settings: Settings, source: generations.Source) -> Replay:
-    todo = manifest.new(settings, list(jobs().values()), source, "earliest")
+    todo = manifest.new(settings, followed(), source, "earliest")
     return running.run(spark, settings, todo)
 
 
@@ -131,8 +138,8 @@ def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
 def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
     """Follow the log in a generation, and every record of it."""
     runner = Runner(settings, spark)
-    assert set(runner.build.numbers.values()) == {generation}
-    runner.run(list(jobs().values()), until_caught_up=True)
+    assert {runner.build.of(job) for job in followed()} == {generation}
+    runner.run(followed(), until_caught_up=True)
     verdict = check_ledger(spark, settings)
     assert (verdict.faults, verdict.waiting) == ([], 0)
     assert verdict.counts
@@ -141,5 +148,7 @@ def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
 def test_the_log_and_its_archive_give_equal_generations(log: Settings, spark: SparkSession) -> None:
     built = [replayed(spark, log, "kafka").generation, replayed(spark, log, "bronze").generation]
     for table in generations.generational():
+        if not set(built) <= set(generations.built(log, table)):
+            continue
         hashes = {content_hash(read(spark, table.name, log.warehouse, number), table) for number in built}
         assert len(hashes) == 1, table.name
