@@ -123,7 +123,7 @@ def _svg(chart: Any, height: int) -> str:
         )
         .configure_view(stroke=None)
         .configure_axis(labelColor="#888", titleColor="#888", gridColor="#8883", domainColor="#8886", tickColor="#8886")
-        .configure_legend(labelColor="#888", titleColor="#888", orient="bottom")
+        .configure_legend(labelColor="#888", titleColor="#888", orient="bottom", columnPadding=24)
     )
     svg: str = vl_convert.vegalite_to_svg(drawn.to_json())
     return svg.replace("<svg ", '<svg role="img" style="width:100%;min-width:34rem;height:auto" ', 1)

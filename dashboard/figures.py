@@ -51,6 +51,19 @@ class Figures:
     certificates: list[dict[str, Any]]
 
     @property
+    def latest(self) -> dict[str, dict[str, Any]]:
+        """By path, what its last run over the log cost: a replay with its proof and promotion, as a batch run is."""
+        found = {row["path"]: row for row in self.costs if row["records"] and row["path"] in PATHS}
+        if "replay" in found:
+            generation = found["replay"]["what"].rpartition(" ")[2]
+            steps = [
+                row for row in self.costs if row["path"] == "replay" and row["what"].rpartition(" ")[2] == generation
+            ]
+            spent = {name: sum(row[name] for row in steps) for name in ("seconds", "cpu_seconds", "bytes_written")}
+            found["replay"] = {**found["replay"], **spent}
+        return found
+
+    @property
     def late_share(self) -> float:
         """Say which part of the valid events came too late for the stream."""
         valid = self.flow["silver"] + self.flow["late"]

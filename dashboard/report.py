@@ -20,7 +20,7 @@ def write(settings: Settings, where: Path | None = None) -> Path:
     if not figures.flow["input"]:
         raise LakehouseError("Nothing was landed in this home yet: there is nothing to report.", "lakehouse demo")
     reports = settings.home / "reports"
-    latest = {row["path"]: row for row in figures.costs if row["records"] and row["path"] in PATHS}
+    latest = figures.latest
     costs = [{**latest[path], "mib": latest[path]["bytes_written"] / 2**20} for path in PATHS if path in latest]
     links = {
         name: path.relative_to(reports)

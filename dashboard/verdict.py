@@ -20,7 +20,7 @@ class Verdict:
 
 def verdict(figures: Figures) -> Verdict | None:
     """Weigh the figures; none where there is not yet enough to weigh."""
-    latest = {row["path"]: row for row in figures.costs if row["records"]}
+    latest = figures.latest
     if not {"batch", "replay"} <= set(latest) or not figures.comparisons:
         return None
     ratio = _per_record(latest["replay"]) / _per_record(latest["batch"])
@@ -37,7 +37,8 @@ def verdict(figures: Figures) -> Verdict | None:
             "Kappa",
             [
                 f"{late}, and {equal}",
-                f"a replay of everything took {ratio:.1f} times the processor time of a batch run for each record",
+                f"a replay of everything, proved and promoted, took {ratio:.1f} times the processor time of a batch "
+                "run, checked and published, for each record",
                 f"the batch layer is {figures.lines.get('batch', 0):,} lines that exist only for it, replay "
                 f"{figures.lines.get('replay', 0):,}",
             ],
@@ -53,7 +54,7 @@ def verdict(figures: Figures) -> Verdict | None:
         "Lambda",
         [
             f"{late}, and {equal}",
-            f"a replay took {ratio:.1f} times the processor time of a batch run for each record",
+            f"a replay, proved and promoted, took {ratio:.1f} times the processor time of a batch run for each record",
         ],
         [
             f"a second code base ({lines:,} lines more than a replay needs) is more than your team can keep in step",

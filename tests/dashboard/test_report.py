@@ -51,6 +51,15 @@ def test_a_dear_replay_speaks_for_lambda() -> None:
     assert found and found.choice == "Lambda"
 
 
+def test_a_replay_costs_what_all_its_steps_do() -> None:
+    steps = [("run generation 2", 1000, 10), ("verify generation 2", 0, 70), ("promote generation 2", 0, 10)]
+    replay = [{**cost("replay", cpu), "what": what, "records": records} for what, records, cpu in steps]
+    other = {**cost("replay", 500), "what": "verify generation 12", "records": 0}
+    found = replace(FIGURES, costs=[cost("batch", 10), *replay, other])
+    assert found.latest["replay"]["cpu_seconds"] == 90
+    assert (verdict(found) or pytest.fail()).choice == "Lambda"
+
+
 def test_rows_without_a_reason_speak_for_nothing() -> None:
     found = verdict(replace(FIGURES, comparisons=[compared(unexplained=1)]))
     assert found and found.choice == "neither yet"
