@@ -26,7 +26,11 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
     """Switch every table of a replay to its generation, if it is proved and its quality holds."""
     with writing(settings, ["replay"]), measured(spark, settings.warehouse) as cost:
         _refuse_unproved(settings, replay, accept)
-        frames = {name: read(spark, name, settings.warehouse, number) for name, number in replay.numbers.items()}
+        frames = {
+            name: read(spark, name, settings.warehouse, number)
+            for name, number in replay.numbers.items()
+            if number in generations.built(settings, table_named(name))  # a job that never ran has no table
+        }
         found = audit(
             {name: frames.pop(name) for name in replay.tables},
             beside=frames,
