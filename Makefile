@@ -4,7 +4,7 @@ SHELL := /bin/bash
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help setup java packages demo test lint types format bench faults lock down clean purge
+.PHONY: help setup java packages demo test lint types format bench faults guides lock down clean purge
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -38,6 +38,9 @@ bench: setup ## Measure rates and costs on this machine
 
 faults: setup ## Run the fault tests in their long form
 	@$(python) -m pytest -m faults $(ARGS)
+
+guides: setup ## Follow every guide to its end, also those that take long
+	@$(python) -m pytest -m guides $(ARGS)
 
 # feature: origin
 .PHONY: test-template

@@ -9,6 +9,8 @@ from reader import Reader
 
 from config.settings import Settings
 
+pytestmark = pytest.mark.guides
+
 
 @pytest.fixture
 def reader(tmp_path: Path, settings: Settings) -> Iterator[Reader]:
@@ -44,6 +46,7 @@ def test_a_great_expectations_users_first_ten_minutes(reader: Reader) -> None:
 
 
 # feature: replay
+@pytest.mark.slow
 def test_a_bug_was_shipped_and_history_is_mended(reader: Reader) -> None:
     said = reader.follow("replay.md")
     shown = re.findall(r"^```text\n(.*?)^```$", (reader.copy / "docs" / "replay.md").read_text(), re.M | re.S)
