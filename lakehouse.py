@@ -43,10 +43,9 @@ def _command_modules(package: str) -> list[str]:
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
         return []  # this feature was left out
-    files = Path(found.origin).parent.rglob("commands.py")
-    return sorted(
-        ".".join((package, *file.relative_to(Path(found.origin).parent).with_suffix("").parts)) for file in files
-    )
+    root = Path(found.origin).parents[1]
+    files = (file.relative_to(root).with_suffix("") for file in (root / package).rglob("commands.py"))
+    return sorted(".".join(file.parts) for file in files)
 
 
 if __name__ == "__main__":

@@ -5,21 +5,18 @@ from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from config.settings import Settings
-from local.simulator.bulk import generated
+from local.simulator.bulk import generated, topic_and_partition
 from local.simulator.plan import Plan
-from local.simulator.shop import topics_of
 
 ARCHIVE = "bronze.events"
 
 
 def archive(spark: SparkSession, settings: Settings, plan: Plan) -> int:
     """Write the archive of a plan; give how many records it has."""
-    places = [(topic.name, part) for topic in topics_of(plan).values() for part in range(topic.partitions)]
     frame, _ = generated(spark, plan)
     in_order = Window.partitionBy("place").orderBy("arrival_ms", "tie")
     rows = frame.select(
-        F.array(*(F.lit(topic) for topic, _ in places))[F.col("place")].alias("topic"),
-        F.array(*(F.lit(part) for _, part in places))[F.col("place")].alias("partition"),
+        *topic_and_partition(plan),
         (F.row_number().over(in_order) - 1).cast("bigint").alias("offset"),
         F.expr("substring(stamped_key, 9)").alias("key"),
         "value",

@@ -13,37 +13,17 @@ COLOURS = ["#2f6fde", "#e0812b", "#2a9d6f", "#8a63d2"]
 def accuracy(rows: list[dict[str, Any]]) -> str:
     """Draw what share of the page views each answer counts, by hour."""
     lowest = min((row["accuracy"] for row in rows), default=0.9)
-    data = [{**row, "hour": row["hour"].isoformat()} for row in rows]
-    chart = (
-        alt.Chart(_data(data))
-        .mark_line(point=True, strokeWidth=2)
-        .encode(
-            x=alt.X("hour:T", title="hour of event time (UTC)", axis=alt.Axis(format="%H:%M")),
-            y=alt.Y(
-                "accuracy:Q",
-                title="page views counted",
-                scale=alt.Scale(domain=[max(lowest - 0.02, 0), 1]),
-                axis=alt.Axis(format=".1%"),
-            ),
-            color=alt.Color("answer:N", title=None, scale=alt.Scale(range=COLOURS)),
-        )
-    )
-    return _svg(chart, 260)
+    hour = alt.X("hour:T", title="hour of event time (UTC)", axis=alt.Axis(format="%H:%M"))
+    scale = alt.Scale(domain=[max(lowest - 0.02, 0), 1])
+    counted = alt.Y("accuracy:Q", title="page views counted", scale=scale, axis=alt.Axis(format=".1%"))
+    return _svg(_by_answer([{**row, "hour": row["hour"].isoformat()} for row in rows], hour, counted), 260)
 
 
 def freshness(rows: list[dict[str, Any]]) -> str:
     """Draw how long after its arrival a record was to be seen in each answer, as time went by."""
-    data = [{**row, "at": row["at"].isoformat()} for row in rows]
-    chart = (
-        alt.Chart(_data(data))
-        .mark_line(point=True, strokeWidth=2)
-        .encode(
-            x=alt.X("at:T", title="when it was to be seen in the stream (UTC)", axis=alt.Axis(format="%H:%M:%S")),
-            y=alt.Y("seconds:Q", title="seconds (logarithmic)", scale=alt.Scale(type="log")),
-            color=alt.Color("answer:N", title=None, scale=alt.Scale(range=COLOURS)),
-        )
-    )
-    return _svg(chart, 220)
+    moment = alt.X("at:T", title="when it was to be seen in the stream (UTC)", axis=alt.Axis(format="%H:%M:%S"))
+    seconds = alt.Y("seconds:Q", title="seconds (logarithmic)", scale=alt.Scale(type="log"))
+    return _svg(_by_answer([{**row, "at": row["at"].isoformat()} for row in rows], moment, seconds), 220)
 
 
 def flow(counts: dict[str, int]) -> str:
@@ -101,6 +81,12 @@ def costs(rows: list[dict[str, Any]], measure: str, title: str, form: str = ",.1
         )
     )
     return _svg(_labelled(chart, "value:Q", form), 34 * max(len(rows), 1))
+
+
+def _by_answer(rows: list[dict[str, Any]], x: alt.X, y: alt.Y) -> Any:
+    """Draw a line for each answer."""
+    colour = alt.Color("answer:N", title=None, scale=alt.Scale(range=COLOURS))
+    return alt.Chart(_data(rows)).mark_line(point=True, strokeWidth=2).encode(x=x, y=y, color=colour)
 
 
 def _data(rows: list[dict[str, Any]]) -> Any:

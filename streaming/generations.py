@@ -91,8 +91,9 @@ def switch(settings: Settings, numbers: Numbers, what: str, note: str = "") -> N
     """Serve other generations of some tables, in one commit; none if they are served already."""
     path = table_named(TABLE).path(settings.warehouse)
     number = max(_switches(settings), default=0) + 1
-    served = live(settings) | dict(numbers)
-    if served == live(settings):
+    present = live(settings)
+    served = present | dict(numbers)
+    if served == present:
         return
     now = datetime.now(UTC)
     common = {"switch": number, "what": what, "note": note, "recorded_at": now}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from config.kafka import spark_options
@@ -32,6 +32,15 @@ def in_arrival_order(frame: DataFrame, plan: Plan) -> DataFrame:
     return frame.repartitionById(len(_places(plan)), "place").sortWithinPartitions("arrival_ms", "tie")
 
 
+def topic_and_partition(plan: Plan) -> list[Column]:
+    """Say by a record's place in which topic and partition it belongs."""
+    topics, parts = zip(*_places(plan), strict=True)
+    return [
+        f.array(*map(f.lit, topics))[f.col("place")].alias("topic"),
+        f.array(*map(f.lit, parts))[f.col("place")].alias("partition"),
+    ]
+
+
 def _places(plan: Plan) -> list[tuple[str, int]]:
     return [(topic.name, part) for topic in topics_of(plan).values() for part in range(topic.partitions)]
 
@@ -40,8 +49,7 @@ def write(frame: DataFrame, settings: Settings, spark: SparkSession, plan: Plan)
     """Write records to the log as they are, where they belong, each stamped with its arrival time."""
     mark = f.array(f.struct(f.lit("simulator_id").alias("key"), f.col("simulator_id").alias("value")))
     rows = frame.select(
-        f.array(*(f.lit(topic) for topic, _ in _places(plan)))[f.col("place")].alias("topic"),
-        f.array(*(f.lit(part) for _, part in _places(plan)))[f.col("place")].alias("partition"),
+        *topic_and_partition(plan),
         f.col("stamped_key").alias("key"),
         "value",
         f.when(f.col("simulator_id").isNotNull(), mark).alias("headers"),
