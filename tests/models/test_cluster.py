@@ -1,5 +1,6 @@
 """dbt by a Thrift server, and the mart that is not built whole each time."""
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import deltalake
 import pyarrow as pa
 import pytest
 
+from config.declarations import tables
 from config.settings import ROOT
 from operations.dbt.run import environment
 from streaming import generations
@@ -52,7 +54,9 @@ def test_days_that_are_complete_are_left_until_history_is_written_anew(thrift: A
         key: row for key, row in before.items() if key not in complete
     }
 
-    generations.switch(thrift.settings, {}, "promote")
+    sessions = tables()["gold.sessions"]
+    shutil.copytree(sessions.path(thrift.settings.warehouse, 1), sessions.path(thrift.settings.warehouse, 2))
+    generations.switch(thrift.settings, {sessions.name: 2}, "promote")
     thrift.run("lakehouse catalog refresh")
     build(thrift, "conversion_funnel")
     _, whole = funnel(thrift)
