@@ -24,7 +24,6 @@ from streaming.runner import Runner
 
 WARM_EVENTS = 50_000
 RATE = 1_000
-FOLLOW_SECONDS = 10
 MINUTES = (2, 5, 10)
 EVERY_SECONDS = 5
 QUIET = Console(quiet=True)
@@ -43,8 +42,6 @@ class Sample(NamedTuple):
 
 def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     """Catch up with a first day, then let a second one come at the rate, and look at the jobs while it does."""
-    streaming = settings.streaming.model_copy(update={"follow_seconds": FOLLOW_SECONDS})
-    settings = settings.model_copy(update={"streaming": streaming})
     simulate(settings, Plan(seed=1, events=WARM_EVENTS), QUIET)
     chosen = list(jobs().values())
     Runner(settings, spark).run(chosen, until_caught_up=True)
@@ -76,7 +73,8 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     thread.join()
     if failed:
         raise failed[0]
-    return _figures(samples, used, {each.job: each.batch_seconds for each in latest})
+    figures = {"events_per_second": RATE, "follow_seconds": settings.streaming.follow_seconds}
+    return figures | _figures(samples, used, {each.job: each.batch_seconds for each in latest})
 
 
 def _sending(settings: Settings) -> "subprocess.Popen[bytes]":
@@ -95,7 +93,7 @@ def _not_landed(settings: Settings) -> int:
 
 
 def _figures(samples: list[Sample], used: list[int], seconds: dict[str, float]) -> dict[str, Any]:
-    figures: dict[str, Any] = {"events_per_second": RATE, "jobs": len(seconds), "follow_seconds": FOLLOW_SECONDS}
+    figures: dict[str, Any] = {"jobs": len(seconds)}
     for minute in MINUTES:
         # Between two batches everything is behind: what tells is the middle of a minute's samples.
         last = [sample for sample in samples if (minute - 1) * 60 <= sample.second < minute * 60]

@@ -45,7 +45,10 @@ print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     """Measure each path at each size; say how it grows."""
-    found = {events: _measured(settings, spark, events) for events in SIZES}
+    found = {}
+    for events in SIZES:
+        found[events] = _measured(settings, spark, events)
+        print(events, found[events], flush=True)  # it takes long: what is known is said at once
     first, *_, last = found
     figures = {f"{name}_of_{events}": value for events, each in found.items() for name, value in each.items()}
     grown = found[last]["records"] / found[first]["records"]

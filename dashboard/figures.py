@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -14,6 +15,7 @@ import yaml
 from batch import publications, segments
 from config.declarations import table_named
 from config.settings import ROOT, Settings
+from local.simulator.truth import read_truth
 from operations import cost
 from operations.cost import size_of
 from streaming import generations, ledger
@@ -35,7 +37,10 @@ class Figures:
     """Where the records of the log went."""
 
     accuracy: list[dict[str, Any]]
-    """By answer and hour, the share of page views that it counts, of those the most complete answer counts."""
+    """By answer and hour, the share of page views that it counts, of those there were (see `accurate_by`)."""
+
+    accurate_by: str
+    """What tells how many there were: the truth of the simulator, or on one's own data the most complete answer."""
 
     comparisons: list[dict[str, Any]]
     costs: list[dict[str, Any]]
@@ -74,9 +79,11 @@ def gather(settings: Settings) -> Figures:
     """Read all figures of a home."""
     entries = ledger.entries(settings, ["landing"])
     first = [row for row in entries if row["generation"] == generations.FIRST]
+    truth = read_truth(settings).views
     return Figures(
         flow={term: ledger.total(first, term) for term in ("input", *ledger.TERMS)},
-        accuracy=_accuracy(settings),
+        accuracy=_accuracy(settings, truth),
+        accurate_by="were generated" if truth else "the most complete answer counts",
         comparisons=[
             json.loads(file.read_text()) for file in sorted((settings.home / "reports/comparisons").glob("*"))
         ],
@@ -105,7 +112,7 @@ def lines_of_features() -> dict[str, int]:
     return found
 
 
-def _accuracy(settings: Settings) -> list[dict[str, Any]]:
+def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, Any]]:
     table = table_named("gold.views_per_minute")
     answers = {"stream, as it came": _hours(rows_at(table.path(settings.warehouse, generations.FIRST)))}
     served = generations.live(settings)[table.name]
@@ -114,7 +121,10 @@ def _accuracy(settings: Settings) -> list[dict[str, Any]]:
     batch = _published(settings, table.name)
     if batch is not None:
         answers["batch"] = _hours(batch)
-    best = {hour: max(each[hour] for each in answers.values()) for hour in set().union(*answers.values())}
+    best = {
+        hour: truth.get(f"{hour:%Y-%m-%dT%H:%M}", 0) if truth else max(each[hour] for each in answers.values())
+        for hour in set().union(*answers.values())
+    }
     return [
         {"answer": answer, "hour": hour, "accuracy": counted[hour] / most}
         for answer, counted in answers.items()

@@ -116,11 +116,12 @@ def down() -> None:
 def demo(
     events: Annotated[int, typer.Option(help="How many valid events to generate.", min=1000)] = 100_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 7,
+    act: Annotated[str | None, typer.Option(hidden=True, help="Tell one act, after those before it.")] = None,
 ) -> None:
     """Run all of it start to end, in a home of its own that it empties first; stop what it started.
 
     Example: lakehouse demo --events 20000
     """
-    from operations.demo.story import run
+    from operations.demo.story import run, tell
 
-    raise typer.Exit(run(console, events=events, seed=seed))
+    raise typer.Exit(tell(console, act, events=events, seed=seed) if act else run(console, events=events, seed=seed))

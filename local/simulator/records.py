@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
         ("id", pa.string()),
         ("label", _NAMES),
         ("kind", _NAMES),
+        ("event_ms", pa.int64()),
     ]
 )
 
@@ -53,6 +54,7 @@ class Record(NamedTuple):
     """Its event id; of a malformed record, which may have none, the id in its header `simulator_id`."""
     label: str
     kind: str
+    event_ms: int
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def batch(draft: Draft, first_tie: int, topics: tuple[str, ...], types: tuple[st
         draft.ids,
         named(draft.labels, LABELS),
         named(draft.kinds, KINDS),
+        column(draft.times),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 

@@ -5,9 +5,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +21,9 @@ from local.simulator.plan import Plan
 from local.simulator.records import Record, counted, labelled, rows
 from local.simulator.shop import topics_of
 
+COUNTED = ("valid", "late")
+"""Labels of records that are events: not copies, not broken, not of bots."""
+HOUR_MS = 3_600_000
 Names = dict[str, list[str]]
 Kinds = dict[str, dict[str, str]]
 
@@ -36,6 +41,8 @@ class Truth:
     records: dict[str, int] = field(default_factory=dict)
     events: dict[str, dict[str, int]] = field(default_factory=dict)
     """Distinct valid events by topic and type: on time and late, without copies and bots."""
+    views: dict[str, int] = field(default_factory=dict)
+    """Distinct valid page views of `clicks` by the hour in which they happened: on time and late."""
     late: Names = field(default_factory=dict)
     """Valid records beyond the allowance, copies among them."""
     late_copies: Names = field(default_factory=dict)
@@ -52,19 +59,30 @@ class Truth:
         """Take in a batch of records that will be in the log."""
         for (topic, kind, label), count in counted(records, "topic", "type", "label").items():
             self._count(topic, kind, label, count)
+        here = pc.and_(pc.equal(records["topic"], "clicks"), pc.equal(records["type"], "page_view"))
+        here = pc.and_(here, pc.or_(labelled(records, "valid"), labelled(records, "late")))
+        hours = records["event_ms"].to_numpy()[here.to_numpy(zero_copy_only=False)] // HOUR_MS
+        for hour, count in zip(*np.unique(hours, return_counts=True), strict=True):
+            self._count_views(int(hour), int(count))
         self._name(rows(records.filter(pc.invert(labelled(records, "valid")))))
 
     def add(self, records: list[Record]) -> None:
         """Take in records that are in the log."""
         for record in records:
             self._count(record.topic, record.type, record.label, 1)
+            if (record.topic, record.type) == ("clicks", "page_view") and record.label in COUNTED:
+                self._count_views(record.event_ms // HOUR_MS, 1)
         self._name(record for record in records if record.label != "valid")
 
     def _count(self, topic: str, kind: str, label: str, count: int) -> None:
         self.records[topic] = self.records.get(topic, 0) + count
-        if label in ("valid", "late"):
+        if label in COUNTED:
             by_type = self.events.setdefault(topic, {})
             by_type[kind] = by_type.get(kind, 0) + count
+
+    def _count_views(self, hour: int, count: int) -> None:
+        moment = f"{datetime.fromtimestamp(hour * HOUR_MS / 1000, UTC):%Y-%m-%dT%H:%M}"
+        self.views[moment] = self.views.get(moment, 0) + count
 
     def _name(self, odd: Iterable[Record]) -> None:
         bot_users = set(self.bot_users)
@@ -93,6 +111,7 @@ class Truth:
         self.bot_users += other.bot_users
         for topic, count in other.records.items():
             self.records[topic] = self.records.get(topic, 0) + count
+        self.views = dict(Counter(self.views) + Counter(other.views))
         for topic, types in other.events.items():
             self.events[topic] = dict(Counter(self.events.get(topic, {})) + Counter(types))
         for mine, its in (

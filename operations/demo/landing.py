@@ -1,13 +1,27 @@
 """The demo's part on landing: what was generated beside what was found, and where every record went."""
 
+from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.table import Table
 
-from expectations.conservation import Verdict
+from config.settings import Settings
+from expectations.conservation import Verdict, check_ledger, check_truth
 from local.simulator.truth import Truth
 
 
-def beside(console: Console, truth: Truth, verdict: Verdict) -> bool:
+def show_landed(console: Console, settings: Settings, spark: SparkSession, truth: Truth) -> bool:
+    """Follow every record, and print where it went; say whether all is as it was generated, id by id."""
+    with console.status("Following every record …"):
+        verdict = check_ledger(spark, settings)
+        faults = [*verdict.faults, *check_truth(spark, settings, truth)]
+    equal = _beside(console, truth, verdict)
+    _flow(console, verdict)
+    for fault in faults[:10]:
+        console.print(f"✗ {fault}", style="red")
+    return equal and not faults
+
+
+def _beside(console: Console, truth: Truth, verdict: Verdict) -> bool:
     """Print what was generated beside what was found; say whether all is equal."""
     table = Table("", "generated", "found", "", title="From the truth file, and from the tables")
     for column in table.columns[1:3]:
@@ -30,7 +44,7 @@ def beside(console: Console, truth: Truth, verdict: Verdict) -> bool:
     return equal
 
 
-def flow(console: Console, verdict: Verdict) -> None:
+def _flow(console: Console, verdict: Verdict) -> None:
     """Draw where every record went."""
     total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
     if not total:

@@ -1,5 +1,6 @@
 """Commands of replay: plan, run, verify, promote, rollback, list, drop."""
 
+import os
 from functools import partial
 from typing import Annotated, Literal
 
@@ -18,6 +19,8 @@ app = typer.Typer()
 replay = typer.Typer(help="Kappa: history made anew, proved, then served.", no_args_is_help=True)
 app.add_typer(replay, name="replay")
 console = Console(highlight=False, soft_wrap=True)
+NICENESS = 15
+"""How far a replay stands back: of the processor it gets what the live jobs leave."""
 
 Since = Annotated[
     str, typer.Option("--from", help='earliest, a time of arrival, or offsets: \'{"clicks": {"0": 100}}\'.')
@@ -66,6 +69,7 @@ def run(
         if planned.against:
             raise LakehouseError(*planned.against[0])
         todo = planned.replay
+    os.nice(NICENESS)  # before Spark starts, which inherits it
     with console.status("Starting Spark …"):
         spark = session(settings, f"lakehouse replay g{todo.generation}")
     with shown(console) as watch:

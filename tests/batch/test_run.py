@@ -106,7 +106,8 @@ def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
 
 
 def test_killed_anywhere_a_rerun_gives_the_same_tables(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = records_of(plan(24, 600))
+    # Nobody has paid yet, and one partition of clicks got nothing: there the fence has no offset.
+    records = [r for r in records_of(plan(24, 600)) if r[0] != "payments" and r[:2] != ("clicks", 1)]
     lake.land(records)
     places = ["after batch judged", "after batch gold.sessions"]
 
@@ -121,5 +122,8 @@ def test_killed_anywhere_a_rerun_gives_the_same_tables(lake: Lake, monkeypatch: 
         with pytest.raises(OSError, match="after"):
             recompute(lake)
         assert publications.served(lake.settings) is None
-    assert recompute(lake).publication
+    done = recompute(lake)
+    assert done.publication
+    assert ("clicks", 0) in done.fence.offsets
+    assert not {("clicks", 1), ("payments", 0)} & set(done.fence.offsets)
     assert differences(lake, records) == {}

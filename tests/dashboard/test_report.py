@@ -30,6 +30,7 @@ def compared(**reasons: int) -> dict[str, Any]:
 FIGURES = Figures(
     flow={"input": 1000, "silver": 960, "quarantined": 10, "erased": 0, "late": 20, "duplicates": 10},
     accuracy=[{"answer": "batch", "hour": NOON, "accuracy": 1.0}, {"answer": "stream", "hour": NOON, "accuracy": 0.97}],
+    accurate_by="were generated",
     comparisons=[compared(late=10), compared()],
     costs=[cost("stream", 5), cost("batch", 10), cost("replay", 20)],
     lines={"batch": 700, "replay": 600},

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from local.simulator.run import simulate
 from streaming import ledger
 
 PLACES = ["bronze.events", "silver.clicks", "silver.users", "silver.quarantine", "silver.late", "silver.duplicates"]
-RUN = [sys.executable, "-m", "lakehouse", "stream", "run", "--until-caught-up"]
+LAKEHOUSE = [sys.executable, "-m", "lakehouse"]
+RUN = ["stream", "run", "landing", "--until-caught-up"]
 
 
 @pytest.fixture
@@ -35,19 +37,20 @@ def waiting(fresh_home: Settings, spark: object) -> Iterator[Settings]:
 
 def lakehouse(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run a command as a user would, in a process of its own."""
-    command = [sys.executable, "-m", "lakehouse", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*LAKEHOUSE, *arguments], cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, check=False
+    )
 
 
 def killed_after(place: str) -> None:
     """Land with a kill right after a commit; one write at a time, so that what follows has not happened."""
     environ = {"LAKEHOUSE_FAILPOINT": f"after {place}", "LAKEHOUSE_STREAMING__PARALLEL_WRITES": "1"}
-    assert lakehouse("stream", "run", "--until-caught-up", **environ).returncode == -signal.SIGKILL
+    assert lakehouse(*RUN, **environ).returncode == -signal.SIGKILL
 
 
 def lands_whole() -> None:
     """Land the rest, and follow every record."""
-    done = lakehouse("stream", "run", "--until-caught-up")
+    done = lakehouse(*RUN)
     assert done.returncode == 0, done.stderr
     checked = lakehouse("check", "ledger")
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -76,7 +79,7 @@ def test_killed_after_any_commit(waiting: Settings, place: str) -> None:
 def test_killed_at_random_and_the_broker_too(waiting: Settings, seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(3):
-        process = subprocess.Popen(RUN, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen([*LAKEHOUSE, *RUN], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             process.wait(timeout=chance.uniform(8, 30))
         except subprocess.TimeoutExpired:
@@ -94,11 +97,9 @@ def test_killed_at_random_and_the_broker_too(waiting: Settings, seed: int) -> No
 @pytest.mark.faults
 @pytest.mark.slow
 def test_a_deleted_checkpoint_is_refused_and_reset_goes_on(waiting: Settings) -> None:
-    import shutil
-
     killed_after("silver.clicks")
     shutil.rmtree(waiting.home / "checkpoints")
-    refused = lakehouse("stream", "run", "--until-caught-up")
+    refused = lakehouse(*RUN)
     assert refused.returncode == 2
     assert "lakehouse stream reset landing" in refused.stderr
     assert lakehouse("stream", "reset", "landing").returncode == 0

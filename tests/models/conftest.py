@@ -134,10 +134,7 @@ class Wanted:
 def environ(settings: Settings) -> dict[str, str]:
     """Give the variables with which commands work in a home, and find those of this environment."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # For a few rows it takes longer to compile a query than to run it.
-    quick = f"{os.environ['SPARK_SUBMIT_OPTS']} -Dspark.sql.codegen.wholeStage=false"
-    own = {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200", "SPARK_SUBMIT_OPTS": quick}
-    return os.environ | own
+    return os.environ | {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200"}
 
 
 def done(settings: Settings, command: list[str]) -> str:

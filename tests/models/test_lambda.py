@@ -46,6 +46,12 @@ def answers(built: Any, wanted: Any, fence: datetime) -> dict[str, pa.Table]:
     return found
 
 
+def test_the_fence_is_at_an_awkward_place(wanted: Any, fence: datetime) -> None:
+    for name in ("views_per_minute", "revenue_per_hour", "sessions"):
+        start, end = ("session_start", "session_end") if name == "sessions" else ("window_start", "window_end")
+        assert any(row[start] < fence < row[end] for row in wanted.kappa(name).to_pylist()), name
+
+
 @pytest.mark.parametrize("name", GOLD)
 def test_it_is_batch_before_the_fence_and_stream_after_it(
     built: Any, wanted: Any, answers: dict[str, pa.Table], name: str

@@ -1,5 +1,6 @@
 """The truth: counted and named from the records, kept by the run."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -38,6 +39,8 @@ def test_it_counts_and_names_what_the_records_are(whole: Truth, records: list[Re
     for topic, types in whole.events.items():
         firsts = [r for r in records if r.topic == topic and r.label in ("valid", "late")]
         assert types == Counter(record.type for record in firsts)
+    views = [r for r in records if r.topic == "clicks" and r.type == "page_view" and r.label in ("valid", "late")]
+    assert whole.views == Counter(f"{json.loads(view.value)['event_time'][:13]}:00" for view in views)
     for topic in whole.records:
         mine = [record for record in records if record.topic == topic]
         ids = {label: Counter(r.id for r in mine if r.label == label) for label in {r.label for r in mine}}
