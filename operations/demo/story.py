@@ -130,8 +130,8 @@ ACTS: dict[str, tuple[Chapter, ...]] = {
         ),
     ),
     # end of feature: replay
+    "models": (Chapter("dbt: the views and marts that people read", lambda stage: show_models(stage.settings)),),
     "outside": (
-        Chapter("dbt: the views and marts that people read", lambda stage: show_models(stage.console, stage.settings)),
         Chapter(
             "The reactor: failed payments are retried, each once",
             lambda stage: show_reactor(stage.console, stage.settings, stage.truth),
