@@ -69,6 +69,24 @@ class Figures:
         return found
 
     @property
+    def reprocessings(self) -> list[dict[str, Any]]:
+        """List each time that history was worked out anew: the commands it took, as recorded, and their cost."""
+        tables = {str(each["generation"]): list(each["tables"]) for each in self.certificates}
+        found: dict[tuple[str, str], dict[str, Any]] = {}
+        for row in self.costs:
+            step, _, which = row["what"].rpartition(" ")
+            if row["path"] == "batch":
+                step, which = "run", row["what"]
+            elif row["path"] != "replay":
+                continue
+            empty = {"path": row["path"], "which": which, "commands": [], "seconds": 0.0, "cpu_seconds": 0.0}
+            each = found.setdefault((row["path"], which), empty | {"tables": tables.get(which, [])})
+            each["commands"].append(f"{row['path']} {step.partition(' ')[0]}")
+            each["seconds"] += row["seconds"]
+            each["cpu_seconds"] += row["cpu_seconds"]
+        return list(found.values())
+
+    @property
     def late_share(self) -> float:
         """Say which part of the valid events came too late for the stream."""
         valid = self.flow["silver"] + self.flow["late"]
@@ -101,12 +119,16 @@ def _pages(settings: Settings, pattern: str) -> list[dict[str, Any]]:
 
 @cache
 def lines_of_features() -> dict[str, int]:
-    """Count the lines of code of each feature by its list of files, leaving out tests, blank lines and comments."""
+    """Count the lines of code of each feature by its list of files: no tests, benchmarks, blank lines or comments."""
     features = yaml.safe_load((ROOT / "config" / "features.yaml").read_text())
     found = {}
     for feature, patterns in features.items():
         files = {path for pattern in patterns for path in ROOT.glob(pattern.replace("/*", "/**/*")) if path.is_file()}
-        own = [path for path in files if path.suffix in (".py", ".sql") and "tests" not in path.relative_to(ROOT).parts]
+        own = [
+            path
+            for path in files
+            if path.suffix in (".py", ".sql") and path.relative_to(ROOT).parts[0] not in ("tests", "benchmarks")
+        ]
         lines = (line.strip() for path in own for line in path.read_text().splitlines())
         found[feature] = sum(1 for line in lines if line and not line.startswith(("#", "--")))
     return found

@@ -61,6 +61,16 @@ def test_a_replay_costs_what_all_its_steps_do() -> None:
     assert (verdict(found) or pytest.fail()).choice == "Lambda"
 
 
+def test_each_reprocessing_tells_its_commands_and_what_they_cost() -> None:
+    steps = [cost("replay", 20) | {"what": f"{step} generation 2"} for step in ("run", "verify", "promote")]
+    costs = [cost("stream", 5), cost("batch", 10) | {"what": "20260105T120000000"}, *steps]
+    certificate = {"generation": 2, "tables": {"gold.sessions": {}}}
+    batch, replay = replace(FIGURES, costs=costs, certificates=[certificate]).reprocessings
+    assert (batch["commands"], batch["cpu_seconds"]) == (["batch run"], 10)
+    assert replay["commands"] == ["replay run", "replay verify", "replay promote"]
+    assert (replay["which"], replay["tables"], replay["cpu_seconds"]) == ("2", ["gold.sessions"], 60)
+
+
 def test_rows_without_a_reason_speak_for_nothing() -> None:
     found = verdict(replace(FIGURES, comparisons=[compared(unexplained=1)]))
     assert found and found.choice == "neither yet"
