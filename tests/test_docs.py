@@ -37,7 +37,8 @@ def _leaves(name: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 
 def options(command: Any) -> list[str]:
-    return [param.opts[0] for param in command.params if param.opts[0].startswith("--") and "--help" not in param.opts]
+    shown = (param for param in command.params if not getattr(param, "hidden", False) and "--help" not in param.opts)
+    return [param.opts[0] for param in shown if param.opts[0].startswith("--")]
 
 
 def documents() -> list[Path]:
