@@ -45,7 +45,8 @@ def leave_out(chosen: list[str]) -> None:
 
 def unmarked(text: str, left_out: list[str]) -> str:
     """Take marked passages out of a text if their feature is left out, else only their marks."""
-    text = BLOCK.sub(lambda found: "" if found[1] in left_out else found[2], text)
+    while BLOCK.search(text):  # one may stand within another
+        text = BLOCK.sub(lambda found: "" if found[1] in left_out else found[2], text)
     text = PIECE.sub(lambda found: "" if found[1] in left_out else found[2], text)
     text = LINE.sub(lambda found: "" if found[2] in left_out else f"{found[1]}{found[3]}\n", text)
     text = OTHERWISE.sub(lambda found: f"{found[1]}{found[4] if found[3] in left_out else found[2]}\n", text)
