@@ -26,6 +26,7 @@ from streaming.tables import create_missing
 from streaming.troubles import dropping, explained
 
 STOP_SECONDS = 60
+LIVE_SECONDS, CATCHING_UP_SECONDS = 0.5, 0.1
 RECORDS_WORTH_COMPILING = 20_000
 ARCHIVE = "bronze.events"
 
@@ -50,13 +51,14 @@ class Runner:
         jobs = as_configured(jobs, self.settings)
         # To catch up, a job must begin when what it follows has ended; live, all run side by side.
         stages = in_stages(jobs) if until_caught_up else [jobs]
+        every = CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS
         followed: list[Followed] = []
         with writing(self.settings, [self.build.lock(job) for job in jobs]), stopping(self._stopping):
             try:
                 for stage in stages:
                     if not self._stopping.is_set():
                         followed += [self._started(job, until_caught_up) for job in stage]
-                        self._follow(followed, watch)
+                        self._follow(followed, watch, every)
             finally:
                 self._stop(followed)
             return [each.progress() for each in followed]
@@ -180,8 +182,8 @@ class Runner:
         _compile(rows.sparkSession, records)
         return records
 
-    def _follow(self, followed: list[Followed], watch: Watch | None) -> None:
-        """Watch the queries until all have ended, one has failed, or a stop was asked for."""
+    def _follow(self, followed: list[Followed], watch: Watch | None, every: float) -> None:
+        """Look at the queries every so many seconds until all have ended, one has failed, or a stop was asked for."""
         active = True
         while active and not self._stopping.is_set():
             active = any(each.query.isActive for each in followed)
@@ -195,7 +197,7 @@ class Runner:
             if watch:
                 watch([each.progress() for each in followed])
             if active:
-                self._stopping.wait(0.5)
+                self._stopping.wait(every)
 
     def _stop(self, followed: list[Followed]) -> None:
         """Let the batch at hand come to its end, then stop: a clean stop leaves no half-written batch to repeat.
