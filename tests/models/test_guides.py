@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -45,7 +46,7 @@ def test_every_way_of_reading_gives_the_same_answer_while_dbt_runs(
     sessions = built.answers["kappa_sessions"].num_rows
     found = []
     for kind, block in blocks("reading.md"):
-        script = block if kind == "sh" else f"{sys.executable} - <<'END'\n{block}\nEND\n"
+        script = block if kind == "sh" else f"{shlex.quote(sys.executable)} - <<'END'\n{block}\nEND\n"
         said = built.run(script)
         if "serving." in block or "deltalake" in block:
             found.append(int(re.findall(r"\d+", said)[-1]))
