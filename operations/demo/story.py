@@ -33,6 +33,8 @@ from streaming.commands import close_open, run_watched
 from streaming.job import jobs
 from streaming.runner import Runner
 
+# A day is over before the JVM's second compiler has paid for itself; without it the JVM keeps little room for code.
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=512m")
 TRY_NEXT = (
     "compare --show-rows 3",  # feature: batch
     'sql "select rules, count(*) from silver.quarantine group by rules"',
@@ -190,8 +192,8 @@ def demo_home(settings: Settings) -> Settings:
 def _told(act: str, events: int, seed: int) -> bool:
     """Have an act told by a process of its own."""
     command = [sys.executable, "-m", "lakehouse", "demo", "--act", act, "--events", str(events), "--seed", str(seed)]
-    # A day is over before the JVM's second compiler has paid for itself.
-    environ = os.environ | {"SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -XX:TieredStopAtLevel=1"}
+    options = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *QUICK))
+    environ = os.environ | {"SPARK_SUBMIT_OPTS": options}
     return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode == 0
 
 
