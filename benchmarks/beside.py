@@ -5,12 +5,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from statistics import median, quantiles
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from benchmarks.freshness import GOLD, LIVE_RATE, QUIET, Chain, Days, following, waits
+from benchmarks.freshness import GOLD, LIVE_RATE, QUIET, Chain, Days, following, percentiles, waits
 from config.settings import ROOT, Settings
 from local.simulator.run import simulate
 from streaming.checkpoint import last_checkpoint
@@ -41,9 +40,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
         "beside_a_replay": Chain("payments", beside_a_replay, silver, gold),
     }
     for name, chain in chains.items():
-        found = waits(settings, days, chain)
-        figures[f"{name}_p50_seconds"] = round(median(found), 1)
-        figures[f"{name}_p95_seconds"] = round(quantiles(found, n=20)[-1], 1)
+        figures |= percentiles(name, waits(settings, days, chain))
     (replay,) = manifest.replays(settings)
     figures["replay_records"] = replay.records
     figures["replay_seconds"] = round(replay.seconds, 1)

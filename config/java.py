@@ -42,6 +42,9 @@ Or point JAVA_HOME to a Java 17 or 21 you have."""
 
 Run = Callable[[list[str]], int]
 
+SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=512m")
+"""Options for what is over before the JVM's second compiler pays; without it there is too little room for code."""
+
 
 @dataclass(frozen=True)
 class Java:

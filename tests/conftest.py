@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import pytest
 from rich.console import Console
 
+from config.java import SHORT_RUN
 from config.settings import PREFIX, Settings, load_settings
 
 if TYPE_CHECKING:
@@ -20,12 +21,7 @@ if TYPE_CHECKING:
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 Hook = Generator[None, Report, Report]
 SKIPS = Path(__file__).parent / "skips.txt"
-QUICK = (
-    "-XX:TieredStopAtLevel=1",
-    "-XX:ReservedCodeCacheSize=512m",
-    "-Dspark.sql.codegen.wholeStage=false",
-    "-Dspark.sql.codegen.factoryMode=NO_CODEGEN",
-)
+WITHOUT_CODE = ("-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -41,9 +37,8 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         environ.setenv("LAKEHOUSE_CONFIG", str(folder / "settings.yaml"))
         environ.setenv("LAKEHOUSE_CACHE", str(cache))
         environ.setenv("LAKEHOUSE_HOME", str(folder / "home"))
-        # Tables of a few rows are done before the compilers of Spark and of the JVM pay for themselves. One session
-        # runs the queries of all tests: where there is no room for code any more, the JVM compiles nothing at all.
-        environ.setenv("SPARK_SUBMIT_OPTS", " ".join(QUICK))
+        # Tables of a few rows are done before the compilers of Spark and of the JVM pay for themselves.
+        environ.setenv("SPARK_SUBMIT_OPTS", " ".join((*SHORT_RUN, *WITHOUT_CODE)))
         yield load_settings()
 
 

@@ -16,7 +16,9 @@ from functools import cached_property
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from config.settings import ROOT, Settings, load_settings
+from config.errors import LakehouseError
+from config.java import SHORT_RUN
+from config.settings import ROOT, Settings, load_settings, nearest
 from config.spark import session
 from dashboard.report import write as write_report  # feature: comparison
 from local.broker import Broker
@@ -33,8 +35,6 @@ from streaming.commands import close_open, run_watched
 from streaming.job import jobs
 from streaming.runner import Runner
 
-# A day is over before the JVM's second compiler has paid for itself; without it the JVM keeps little room for code.
-QUICK = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=512m")
 TRY_NEXT = (
     "compare --show-rows 3",  # feature: batch
     'sql "select rules, count(*) from silver.quarantine group by rules"',
@@ -175,6 +175,8 @@ def run(console: Console, *, events: int, seed: int) -> int:
 
 def tell(console: Console, act: str, *, events: int, seed: int) -> int:
     """Tell one act, in this process; give 0 when everything found is what was generated."""
+    if act not in ACTS:
+        raise LakehouseError(f"There is no act '{act}': {nearest(act, list(ACTS))}", "lakehouse demo")
     stage = Stage(console, demo_home(load_settings()), events, seed)
     first = 2 + sum(len(ACTS[name]) for name in list(ACTS)[: list(ACTS).index(act)])
     equal = True
@@ -192,7 +194,7 @@ def demo_home(settings: Settings) -> Settings:
 def _told(act: str, events: int, seed: int) -> bool:
     """Have an act told by a process of its own."""
     command = [sys.executable, "-m", "lakehouse", "demo", "--act", act, "--events", str(events), "--seed", str(seed)]
-    options = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *QUICK))
+    options = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *SHORT_RUN))
     environ = os.environ | {"SPARK_SUBMIT_OPTS": options}
     return subprocess.run(command, cwd=ROOT, env=environ, check=False).returncode == 0
 

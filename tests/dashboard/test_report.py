@@ -13,6 +13,8 @@ from dashboard import charts, report
 from dashboard import figures as figures_of
 from dashboard.figures import Figures, lines_of_features
 from dashboard.verdict import verdict
+from local.simulator.plan import Plan
+from local.simulator.truth import Truth, begin, write
 from streaming import generations
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -59,6 +61,15 @@ def test_a_replay_costs_what_all_its_steps_do() -> None:
     found = replace(FIGURES, costs=[cost("batch", 10), *replay, other])
     assert found.latest["replay"]["cpu_seconds"] == 90
     assert (verdict(found) or pytest.fail()).choice == "Lambda"
+
+
+def test_a_simulation_that_has_not_ended_tells_no_truth(fresh_home: Settings) -> None:
+    truth = Truth(views={"2026-01-05T12:00": 5})
+    begin(fresh_home, Plan(seed=1))
+    write(fresh_home, Plan(seed=1), truth)
+    assert figures_of._generated(fresh_home) == truth.views
+    begin(fresh_home, Plan(seed=2))
+    assert figures_of._generated(fresh_home) == {}
 
 
 def test_each_reprocessing_tells_its_commands_and_what_they_cost() -> None:
