@@ -49,29 +49,29 @@ def parse(records: DataFrame) -> DataFrame:
 
     records: topic, partition, offset, key, value, headers, arrival_time
     """
-    events, first_sight, variant, found = _steps()
+    events, first_sight, found = _steps()
     return (
         records.select("*", *events)
         .select("*", *first_sight)
-        .select("*", variant)
         .select(*records.columns, "content_hash", "event_id", "event_time", *found)
     )
 
 
 @cache
-def _steps() -> tuple[list[Column], list[Column], Column, list[Column]]:
+def _steps() -> tuple[list[Column], list[Column], list[Column]]:
     """Build the steps of parsing, once: each node of an expression is a call into the JVM."""
     promised = contracts()
+    # Once: each time that a binary column is taken for text, Spark copies it.
+    text = F.col("value").cast("string").alias("text")
     # Nullable, though it never is: Arrow takes no column for which a record of another topic has nothing.
     content_hash = F.when(F.col("topic").isNotNull(), F.xxhash64("value")).alias("content_hash")
-    variant = F.when(~F.col("clean"), F.expr("try_parse_json(cast(value as string))")).alias("variant")
     broken = F.when(F.col("clean"), F.array().cast("array<string>")).otherwise(_per_topic(promised, _broken))
     found = [
         F.expr("case when lateness > allowance then lateness end").alias("late_by_ms"),
         broken.alias("rules"),
         *(F.when(F.col("topic") == c.topic.name, F.struct(*_typed(c))).alias(c.topic.name) for c in promised),
     ]
-    return [content_hash, *_events(promised)], _first_sight(promised), variant, found
+    return [content_hash, text, *_events(promised)], _first_sight(promised), found
 
 
 def _typed(contract: Contract) -> list[Column]:
@@ -95,9 +95,12 @@ def _events(promised: tuple[Contract, ...]) -> list[Column]:
 
 
 def _first_sight(promised: tuple[Contract, ...]) -> list[Column]:
+    clean = F.coalesce(_per_topic(promised, _clean), F.lit(False))
     event_time = _per_topic(promised, _event_time)
     return [
-        F.coalesce(_per_topic(promised, _clean), F.lit(False)).alias("clean"),
+        clean.alias("clean"),
+        # In the same step, where Spark works `clean` out once: one more step is one more copy of every row.
+        F.when(~clean, F.expr("try_parse_json(text)")).alias("variant"),
         _per_topic(promised, lambda c: _field(c, "event_id")).alias("event_id"),
         event_time.alias("event_time"),
         F.to_date(event_time).alias("event_date"),
@@ -138,7 +141,7 @@ def _clean(contract: Contract) -> Column:
 def _broken(contract: Contract) -> Column:
     """List all rules a record broke; of one that cannot be read, only why it cannot."""
     unreadable = (
-        F.when(F.expr("value is null or octet_length(value) = 0"), F.lit("no_value"))
+        F.when(F.expr("text is null or octet_length(text) = 0"), F.lit("no_value"))
         .when(~_valid_utf8(), F.lit("not_utf8"))
         .when(_not_an_object(contract), F.lit("not_json"))
         .when(~_strict(), F.lit("ambiguous_json"))
@@ -199,7 +202,7 @@ def _type_rules(contract: Contract) -> dict[str, Column]:
 
 
 def _valid_utf8() -> Column:
-    return F.expr("is_valid_utf8(cast(value as string))")
+    return F.expr("is_valid_utf8(text)")
 
 
 def _not_an_object(contract: Contract) -> Column:
@@ -211,7 +214,7 @@ def _not_an_object(contract: Contract) -> Column:
 
 def _strict() -> Column:
     """Hold where the value is one JSON object with no key twice in it and nothing after it."""
-    alone = "concat('[', cast(value as string), ']')"
+    alone = "concat('[', text, ']')"
     return F.expr(f"try_parse_json({alone}) is not null and json_array_length({alone}) = 1")
 
 
@@ -219,7 +222,8 @@ def _nothing_overlooked(contract: Contract) -> Column:
     """Hold where a record's quotes, commas and braces are just what its parsed fields account for.
 
     The parser takes the last of two equal keys, numbers and lists for text, and stops after the first object; each
-    of these leaves a mark too many or too few, and the record goes the strict way. So does one with a list in it.
+    of these leaves a mark too many or too few, and the record goes the strict way. So does one with a list in it, or
+    with an escaped character: quotes within text could stand in for those that a number taken for text has not.
     """
     quotes, keys, objects = F.lit(0), F.lit(0), F.lit(1)
     for path, prop in _leaves(contract.topic.events["properties"]):
@@ -228,14 +232,12 @@ def _nothing_overlooked(contract: Contract) -> Column:
         keys = keys + F.when(there, 1).otherwise(0)
         if prop["type"] == "object":
             objects = objects + F.when(there, 1).otherwise(0)
-    no_list_and_nothing_after = F.expr("instr(cast(value as string), '[') = 0 and endswith(cast(value as string), '}')")
-    return (
-        (_count('"') == quotes) & (_count(",") == keys - objects) & (_count("}") == objects) & no_list_and_nothing_after
-    )
+    plain = F.expr(r"endswith(text, '}') and not contains(text, '[') and not contains(text, r'\')")
+    return plain & (_count("}") == objects) & (_count(",") == keys - objects) & (_count('"') == quotes)
 
 
 def _count(mark: str) -> Column:
-    return F.expr(f"octet_length(value) - octet_length(replace(cast(value as string), '{mark}', ''))")
+    return F.expr(f"octet_length(text) - octet_length(replace(text, '{mark}', ''))")
 
 
 def _leaves(properties: dict[str, Any], before: str = "") -> list[tuple[str, dict[str, Any]]]:

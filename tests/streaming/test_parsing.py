@@ -68,6 +68,11 @@ HOSTILE = {
     "a brace after it": (spelled(GOOD) + b" x}", ["ambiguous_json"]),
     "text for a number": (spelled(GOOD, dwell_ms="5"), ["dwell_ms_type", "dwell_ms_missing"]),
     "a number for text": (spelled(GOOD, product_id=5), ["product_id_type"]),
+    "a number for text beside quotes in text": (
+        spelled(GOOD, product_id=5, agent='a "quoted" agent'),
+        ["product_id_type"],
+    ),
+    "a list for text": (spelled(GOOD, product_id=["p1"]), ["product_id_type"]),
     "an object for text": (spelled(GOOD, product_id={"a": 1}), ["product_id_type"]),
     "a fraction": (spelled(GOOD, dwell_ms=1.5), ["dwell_ms_type", "dwell_ms_missing"]),
     "beyond long": (spelled(GOOD, dwell_ms=10**20), ["dwell_ms_type", "dwell_ms_missing"]),
