@@ -93,12 +93,13 @@ def _of_arrow(rows: pa.Table, verdicts: pa.Table) -> dict[str, Rows]:
     parts: dict[str, Rows] = {ARCHIVE: rows}
     lands = pc.equal(verdicts["verdict"], SILVER)
     for contract in contracts():
-        here = rows.filter(pc.and_(lands, pc.equal(rows["topic"], contract.topic.name)))
+        here = rows[contract.topic.name].filter(pc.and_(lands, pc.equal(rows["topic"], contract.topic.name)))
         if len(here):
-            parts[contract.table.name] = pa.Table.from_struct_array(here[contract.topic.name].combine_chunks())
-    aside = rows.drop_columns(["rules"])
+            parts[contract.table.name] = pa.Table.from_struct_array(here.combine_chunks())
+    others = pc.invert(lands)
+    aside, why = rows.drop_columns(["rules"]).filter(others), verdicts.filter(others)
     for column in ("verdict", "rules", "duplicate_of"):
-        aside = aside.append_column(column, verdicts[column])
+        aside = aside.append_column(column, why[column])
     return parts | _aside(aside)
 
 

@@ -5,7 +5,7 @@ equivalence, so the answer is the same however the log was cut into batches; and
 stretches that a batch touches are looked up in silver, never the history (docs/decisions/0005).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,21 +57,27 @@ def sort_out(rows: pa.Table, batch: Batch) -> pa.Table:
     horizon = batch.settings.streaming.dedup_horizon_minutes * 60
     broken = pc.greater(pc.list_value_length(rows["rules"]), 0)
     late = pc.and_(pc.is_valid(rows["late_by_ms"]), batch.late_counts)
-    verdict = pc.if_else(broken, QUARANTINED, pc.if_else(late, LATE, SILVER)).to_pylist()
-    rules = rows["rules"].to_pylist()
-    duplicate_of: list[dict[str, int] | None] = [None] * len(rows)
-    for number, first, reused in _copies(rows, pc.invert(broken), horizon, batch):
-        duplicate_of[number] = {"partition": first.partition, "offset": first.offset}
-        if reused:
-            verdict[number], rules[number] = QUARANTINED, [REUSED_ID]
-        elif verdict[number] == SILVER:
-            verdict[number] = DUPLICATES
+    verdict = pc.if_else(broken, QUARANTINED, pc.if_else(late, LATE, SILVER))
+    on_time = pc.equal(verdict, SILVER).to_numpy()
+    copies = list(_copies(rows, pc.invert(broken), horizon, batch))
+    reused = [number for number, _, reused in copies if reused]
+    again = {number: DUPLICATES for number, _, _ in copies if on_time[number]}
+    firsts = {number: {"partition": first.partition, "offset": first.offset} for number, first, _ in copies}
     return (
         rows.drop_columns(["rules"])
-        .append_column("verdict", pa.array(verdict, pa.string()))
-        .append_column("rules", pa.array(rules, pa.list_(pa.string())))
-        .append_column("duplicate_of", pa.array(duplicate_of, DUPLICATE_OF))
+        .append_column("verdict", _with(verdict, again | dict.fromkeys(reused, QUARANTINED)))
+        .append_column("rules", _with(rows["rules"], {number: [REUSED_ID] for number in reused}))
+        .append_column("duplicate_of", _with(pa.nulls(len(rows), DUPLICATE_OF), firsts))
     )
+
+
+def _with(column: pa.Array | pa.ChunkedArray, changes: Mapping[int, Any]) -> pa.ChunkedArray:
+    """Put other values in a few places of a column; of the rest, however many, Python sees nothing."""
+    changed = pa.array(changes.values(), column.type)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    places = np.arange(len(column))
+    places[list(changes)] = len(column) + np.arange(len(changes))
+    return pa.chunked_array([*chunks, changed], column.type).take(pa.array(places))
 
 
 def _copies(rows: pa.Table, valid: pa.ChunkedArray, horizon: int, batch: Batch) -> Iterable[tuple[int, Copy, bool]]:
