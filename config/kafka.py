@@ -1,6 +1,5 @@
 """Reaching the event log: addresses and security for kafka-python and for Spark, topics as declared."""
 
-import json
 import logging
 import time
 from collections.abc import Iterable, Iterator
@@ -26,10 +25,10 @@ def servers(settings: Settings) -> str:
     """Give the log's address: the configured one, or that of the embedded broker."""
     if settings.kafka.servers:
         return settings.kafka.servers
-    state = settings.home / "broker" / "ports.json"
-    if not state.exists():
+    port = settings.home / "broker" / "port"
+    if not port.exists():
         raise LakehouseError("The broker has never been started here.", "lakehouse broker start")
-    return f"127.0.0.1:{json.loads(state.read_text())['port']}"
+    return f"127.0.0.1:{port.read_text()}"
 
 
 def python_options(settings: Settings) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from config.errors import LakehouseError
-from config.settings import Settings
+from config.settings import PREFIX, Settings
 
 STOP_SECONDS = 30
 
@@ -36,21 +36,33 @@ class Background:
     title: str
     """What messages call it."""
 
+    port_setting: str
+    """The setting that may choose its port."""
+
     seconds = 60
     """How long it may take to start."""
+
+    way_out = ""
+    """What else may help when it does not start."""
 
     def __init__(self, settings: Settings) -> None:
         """Keep all of the server's state under the home."""
         self.settings = settings
         self.folder = settings.home / self.name
         self.log = settings.home / "logs" / f"{self.name}.log"
+        self.output = self.log
         self._pid_file = self.folder / "pid"
         self._port_file = self.folder / "port"
 
     @property
     def configured_port(self) -> int | None:
         """Give the port that settings ask for, if they do."""
-        return None
+        section, _, key = self.port_setting.partition(".")
+        port: int | None = getattr(getattr(self.settings, section), key)
+        return port
+
+    def prepare(self, port: int) -> None:
+        """Write what it reads when it starts."""
 
     def command(self, port: int) -> list[str]:
         """Give the command that serves on a port; its folder stands in it, so that its process can be told."""
@@ -73,8 +85,6 @@ class Background:
 
     def start(self) -> Status:
         """Start the server unless it runs, and wait until it answers."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.log.parent.mkdir(parents=True, exist_ok=True)
         with self._alone():
             if not self.status().running:
                 self._launch(self._port())
@@ -91,8 +101,14 @@ class Background:
         self._pid_file.unlink(missing_ok=True)
         return status
 
+    def port_is_taken(self) -> bool:
+        """Tell whether another program has the port configured for it; one that is chosen is always free."""
+        return self.configured_port is not None and not self.status().running and answers(self.configured_port)
+
     def _launch(self, port: int) -> None:
-        with self.log.open("ab") as output:
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.prepare(port)
+        with self.output.open("ab") as output:
             process = subprocess.Popen(
                 self.command(port),
                 env=os.environ | self.environment(),
@@ -109,26 +125,31 @@ class Background:
         while time.monotonic() < deadline:
             if process.poll() is not None:
                 self._pid_file.unlink(missing_ok=True)
-                last = "\n".join(self.log.read_text(errors="replace").splitlines()[-3:])
                 raise LakehouseError(
-                    f"{self.title} stopped while starting (exit code {process.returncode}).\n{last}",
-                    f"Its log: {self.log}",
+                    f"{self.title} stopped while starting (exit code {process.returncode}).\n{self._last_words()}",
+                    f"Its log: {self.log}{self.way_out}",
                 )
             if answers(port):
                 return
             time.sleep(0.1)
         raise LakehouseError(f"{self.title} did not answer within {self.seconds} s.", f"Its log: {self.log}")
 
+    def _last_words(self) -> str:
+        files = [file for file in dict.fromkeys((self.log, self.output)) if file.exists()]
+        lines = [line for file in files for line in file.read_text(errors="replace").splitlines()]
+        errors = [line for line in lines if " ERROR " in line or " FATAL " in line or "Exception" in line]
+        return "\n".join((errors or lines)[-3:])
+
     def _port(self) -> int:
         """Take the configured port, or the remembered one, or a free one; remember it."""
-        configured = self.configured_port
-        if configured and answers(configured):
+        if self.port_is_taken():
+            variable = PREFIX + self.port_setting.upper().replace(".", "__")
             raise LakehouseError(
-                f"Port {configured}, configured for it, is taken by another program: {self.title} cannot start.",
-                "Stop that program, or choose another port in the settings.",
+                f"Port {self.configured_port}, configured for {self.name}, is taken by another program.",
+                f"Stop that program, or choose another port: {variable}, or {self.port_setting} in the settings.",
             )
         kept = int(self._port_file.read_text()) if self._port_file.exists() else None
-        port = configured or still_free(kept)
+        port = self.configured_port or still_free(kept)
         self._port_file.write_text(str(port))
         return port
 
@@ -147,6 +168,7 @@ class Background:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
+        self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "lock").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             yield

@@ -15,11 +15,7 @@ class Catalog(Background):
 
     name = "catalog"
     title = "The catalog"
-
-    @property
-    def configured_port(self) -> int | None:
-        """Give the port that settings ask for, if they do."""
-        return self.settings.catalog.port
+    port_setting = "catalog.port"
 
     def start(self) -> Status:
         """Start the catalog unless it runs; a metastore of others' is there already."""

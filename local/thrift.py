@@ -15,12 +15,8 @@ class Thrift(Background):
 
     name = "thrift"
     title = "The Thrift server"
+    port_setting = "catalog.thrift_port"
     seconds = 180
-
-    @property
-    def configured_port(self) -> int | None:
-        """Give the port that settings ask for, if they do."""
-        return self.settings.catalog.thrift_port
 
     @property
     def address(self) -> str:

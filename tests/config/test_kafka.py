@@ -1,6 +1,5 @@
 """Reaching the log: addresses as given, and a password that goes to Kafka and nowhere else."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def test_an_external_kafka_is_used_as_given(fresh_home: Settings, monkeypatch: p
 
 def test_the_embedded_broker_is_found_where_it_was_started(fresh_home: Settings) -> None:
     (fresh_home.home / "broker").mkdir(parents=True)
-    (fresh_home.home / "broker" / "ports.json").write_text(json.dumps({"port": 4711, "controller_port": 4712}))
+    (fresh_home.home / "broker" / "port").write_text("4711")
     assert servers(fresh_home) == "127.0.0.1:4711"
 
 

@@ -1,6 +1,5 @@
 """The embedded broker: it keeps its data, harms nobody, and says the way out of every trouble."""
 
-import json
 import os
 import socket
 import subprocess
@@ -136,16 +135,16 @@ def test_a_configured_port_that_is_taken_is_told_with_the_way_out(
 
 
 def test_a_chosen_port_is_remembered_while_it_is_free(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    launched: list[dict[str, int]] = []
-    monkeypatch.setattr(Broker, "_launch", lambda self, ports: launched.append(ports))
+    launched: list[int] = []
+    monkeypatch.setattr(Broker, "_launch", lambda self, port: launched.append(port))
     monkeypatch.setattr("local.broker.ensure_topics", lambda settings: [])
     Broker(fresh_home).start()
     Broker(fresh_home).start()
     assert launched[0] == launched[1]
-    with socket.create_server(("127.0.0.1", launched[0]["port"])):
+    with socket.create_server(("127.0.0.1", launched[0])):
         Broker(fresh_home).start()
-    assert launched[2]["port"] != launched[0]["port"]
-    assert json.loads((fresh_home.home / "broker" / "ports.json").read_text()) == launched[2]
+    assert launched[2] != launched[0]
+    assert Broker(fresh_home).status().port == launched[2]
 
 
 def test_a_broken_data_folder_is_told_and_set_aside_when_asked(fresh_home: Settings) -> None:
