@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 python := .venv/bin/python
 ARGS ?=
+# Processes that run the tests side by side. Each has a Spark of its own, which takes 3 GiB.
+WORKERS ?= 2
 
 .PHONY: help setup java packages demo test lint types format bench faults guides lock down clean purge
 
@@ -21,8 +23,8 @@ java: ## Install Java 17 or 21 where there is none (Debian, Ubuntu)
 demo: setup ## Run the main job, start to end
 	@$(python) -m lakehouse demo $(ARGS)
 
-test: setup ## Run the tests (ARGS="-k name" for some of them)
-	@$(python) -m pytest $(ARGS)
+test: setup ## Run the tests (ARGS="-k name" for some of them, WORKERS=1 where memory is short)
+	@$(python) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: packages ## Check style and format
 	@$(python) -m ruff check . && $(python) -m ruff format --check .
@@ -44,7 +46,7 @@ guides: setup ## Follow every guide to its end, also those that take long
 
 # feature: origin
 .PHONY: test-template
-test-template: setup ## Bake projects from the template, and run all tests of one
+test-template: setup ## Bake projects from the template, and run all tests of each
 	@$(python) -m pytest -m template $(ARGS)
 
 # end of feature: origin

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 Hook = Generator[None, Report, Report]
 SKIPS = Path(__file__).parent / "skips.txt"
+SHARED = ("template", "models", "streaming/replay")
+"""Folders whose tests share what takes long to build, longest first; elsewhere only those of a file share anything."""
+
 WITHOUT_CODE = ("-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
 
 
@@ -102,6 +105,18 @@ def another_lake(
 def console() -> Console:
     """A console to read from: `console.export_text()` gives what was printed since the last time."""
     return Console(file=io.StringIO(), record=True, width=240, highlight=False)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give to one process what shares fixtures; begin with what takes longest, so that all end together."""
+    here = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(here).parent.as_posix()
+        item.add_marker(pytest.mark.xdist_group(folder if folder in SHARED else str(item.path)))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        first = {str(here / folder): place for place, folder in enumerate(SHARED)}
+        items.sort(key=lambda item: first.get(str(item.path.parent), len(first)))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from config.settings import ROOT
-from tests.template.baking import LEFT_OUT, alone, files_of, outside, run, run_in
+from tests.template.baking import LEFT_OUT, alone, files_of, run, run_in
 
 pytestmark = [pytest.mark.template, pytest.mark.parametrize("architecture", sorted(LEFT_OUT))]
 Bake = Callable[..., Path]
@@ -73,12 +73,3 @@ def test_no_setting_is_left_without_its_feature(bake: Bake, architecture: str) -
     found = run(sys.executable, "-c", code, folder=project, **alone(project)).stdout.split()
     assert ("batch" in found) == (architecture != "kappa")
     assert "streaming" in found
-
-
-@pytest.mark.slow
-def test_its_own_tests_pass(bake: Bake, architecture: str) -> None:
-    """Run `make test` as its owner would, with an environment of its own; of one architecture, it takes long."""
-    if architecture != "kappa":
-        return
-    done = run("make", "test", folder=bake(architecture), PATH=outside()["PATH"].partition(":")[2])
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
