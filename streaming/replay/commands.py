@@ -62,7 +62,7 @@ def run(
 
     settings = _capped(load_settings(), cores)
     if resume is not None:
-        todo = manifest.replay_of(settings, resume)
+        todo = manifest.broken_off(settings, resume)
     else:
         planned = make_plan(settings, _jobs(chosen), source, since)
         _show(planned)

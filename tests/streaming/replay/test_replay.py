@@ -38,6 +38,11 @@ def test_it_differs_from_what_is_served_by_late_events_alone(against: dict[str, 
     assert sum(each["by_reason"].get("late", 0) for each in found.values()) > 10
 
 
+def test_only_what_was_broken_off_is_resumed(lake: Lake, built: Replay) -> None:
+    with pytest.raises(LakehouseError, match="not broken off: it is built"):
+        manifest.broken_off(lake.settings, built.generation)
+
+
 def test_nobody_sees_it_before_it_is_promoted_and_all_do_after(lake: Lake, built: Replay) -> None:
     names = [VIEWS, "gold.sessions", "silver.clicks"]
     before = {name: generation(lake, name, 1) for name in names}
