@@ -80,12 +80,13 @@ def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[s
     # What others sent has no such header, and is no business of the truth's.
     broken = _ids(bronze.join(F.broadcast(quarantined), list(ORIGIN)).select("topic", headers).dropna())
     redriven = [row for row in ledger.entries(settings, [REDRIVE]) if row["generation"] == generation]
+    replayed = _late_in_silver(spark, settings, generation, truth)
     faults = []
     for topic in sorted(name for name in truth.records if topics()[name].archived):
         # What was redriven is by the rules of today something else than by those it landed under.
         explained = ledger.total(redriven, "input", topic)
         for what, found, generated in (
-            ("late", late, truth.late.get(topic, [])),
+            ("late", {topic: late.get(topic, Counter()) + replayed.get(topic, Counter())}, truth.late.get(topic, [])),
             ("duplicate", copies, truth.duplicates.get(topic, [])),
             ("malformed", broken, list(truth.malformed.get(topic, {}))),
         ):
@@ -96,6 +97,27 @@ def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[s
                 told += [(i, f"found as {what}, but not generated so") for i in surplus]
                 faults += [f"{topic}: {i} was {story}: lakehouse trace {i}" for i, story in told]
     return faults
+
+
+def _late_in_silver(spark: SparkSession, settings: Settings, generation: int, truth: Truth) -> dict[str, Counter[str]]:
+    """Find the events generated late that landed before their generation was served: in a replay nothing is late."""
+    since = generations.served_since(settings)[generation]
+    entries = [row for row in ledger.entries(settings, [LANDING]) if row["generation"] == generation]
+    ends: dict[tuple[str, int], int] = {}
+    for row in entries:
+        if row["recorded_at"] < since:
+            place = (row["topic"], row["partition"])
+            ends[place] = max(row["to_offset"], ends.get(place, 0))
+    found: dict[str, Counter[str]] = {}
+    for table in landed_tables():
+        late = [(event,) for event in truth.late.get(str(table.topic), [])]
+        parts = [(partition, end) for (topic, partition), end in ends.items() if topic == table.topic]
+        if late and parts:
+            rows = read(spark, table.name, settings.warehouse, generation)
+            rows = rows.join(F.broadcast(spark.createDataFrame(late, "event_id string")), "event_id", "left_semi")
+            rows = rows.join(F.broadcast(spark.createDataFrame(parts, "partition int, end bigint")), "partition")
+            found |= _ids(rows.filter("offset < end").select(F.lit(table.topic), "event_id"))
+    return found
 
 
 def live_generation(settings: Settings) -> int:

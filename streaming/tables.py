@@ -48,7 +48,7 @@ def create_missing(names: Sequence[str], warehouse: Path, generation: int = 1) -
 
 def made(path: Path) -> bool:
     """Tell whether a table is there; a log without a commit, as a kill may leave it, is none that anyone can read."""
-    return deltalake.DeltaTable.is_deltatable(str(path))
+    return path.is_dir() and deltalake.DeltaTable.is_deltatable(str(path))
 
 
 def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:

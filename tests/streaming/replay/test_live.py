@@ -12,11 +12,12 @@ from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings
-from expectations.conservation import check_ledger
+from expectations.conservation import check_ledger, check_truth
 from expectations.parity.rows import content_hash
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
+from local.simulator.truth import read_truth
 from operations.views import views
 from streaming import generations, ledger
 from streaming.checkpoint import last_checkpoint
@@ -157,6 +158,7 @@ def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
     verdict = check_ledger(spark, settings)
     assert (verdict.faults, verdict.waiting) == ([], 0)
     assert verdict.counts
+    assert check_truth(spark, settings, read_truth(settings)) == []
 
 
 def test_a_replay_of_the_archive_broken_off_at_any_step_goes_on_in_the_log(
