@@ -35,9 +35,10 @@ def killed_when(holds: Callable[[IO[str]], bool], *arguments: str) -> bool:
     with subprocess.Popen(
         [*LAKEHOUSE, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
+        said_so_far = process.stdout
+        assert said_so_far
         try:
-            assert process.stdout
-            until(lambda: holds(process.stdout) or process.poll() is not None, seconds=600)
+            until(lambda: holds(said_so_far) or process.poll() is not None, seconds=600)
         finally:
             process.kill()
         # Its Spark has the same output: at the end of it both are gone, and nobody writes any more.
