@@ -5,8 +5,9 @@ is followed by its origin, and only then are the ledger's terms compared with wh
 """
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
@@ -21,6 +22,9 @@ from streaming import generations, ledger
 from streaming.landing import SIDE_TABLES
 from streaming.ledger import TERMS
 from streaming.tables import ORIGIN, read
+
+Found = defaultdict[str, Counter[str]]
+"""The ids that were found, by topic."""
 
 
 @dataclass
@@ -80,22 +84,52 @@ def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[s
     # What others sent has no such header, and is no business of the truth's.
     broken = _ids(bronze.join(F.broadcast(quarantined), list(ORIGIN)).select("topic", headers).dropna())
     redriven = [row for row in ledger.entries(settings, [REDRIVE]) if row["generation"] == generation]
+    silver = [
+        read(spark, table.name, settings.warehouse, generation).withColumn("topic", F.lit(table.topic))
+        for table in landed_tables()
+    ]
+    counted = _late_in_replay(spark, settings, generation, silver)
+    copied = _late_in_replay(spark, settings, generation, [tables["silver.duplicates"]])
     faults = []
     for topic in sorted(name for name in truth.records if topics()[name].archived):
         # What was redriven is by the rules of today something else than by those it landed under.
         explained = ledger.total(redriven, "input", topic)
         for what, found, generated in (
-            ("late", late, truth.late.get(topic, [])),
-            ("duplicate", copies, truth.duplicates.get(topic, [])),
-            ("malformed", broken, list(truth.malformed.get(topic, {}))),
+            ("late", late[topic] + counted[topic] + copied[topic], truth.late.get(topic, [])),
+            ("duplicate", copies[topic] - copied[topic], truth.duplicates.get(topic, [])),
+            ("malformed", broken[topic], list(truth.malformed.get(topic, {}))),
         ):
-            missing = Counter(generated) - found.get(topic, Counter())
-            surplus = found.get(topic, Counter()) - Counter(generated)
+            missing = Counter(generated) - found
+            surplus = found - Counter(generated)
             if (missing + surplus).total() > explained:
                 told = [(i, f"generated as {what}, but not found so") for i in missing]
                 told += [(i, f"found as {what}, but not generated so") for i in surplus]
                 faults += [f"{topic}: {i} was {story}: lakehouse trace {i}" for i, story in told]
     return faults
+
+
+def _late_in_replay(spark: SparkSession, settings: Settings, generation: int, tables: list[DataFrame]) -> Found:
+    """Find, of rows with their topic, the late ones that a replay landed: it sets none aside.
+
+    What landed before its generation was served was landed by a replay.
+    """
+    since = generations.served_since(settings)[generation]
+    bounds: dict[tuple[str, int], tuple[int, float]] = {}
+    for row in ledger.entries(settings, [LANDING]):
+        allowance = topics()[row["topic"]].lateness.allowance
+        if row["generation"] == generation and row["recorded_at"] < since and allowance is not None:
+            place = (row["topic"], row["partition"])
+            bounds[place] = max((row["to_offset"], allowance.total_seconds() * 1000), bounds.get(place, (0, 0.0)))
+    if not bounds:
+        return defaultdict(Counter)
+    replayed = spark.createDataFrame(
+        [(*place, *bound) for place, bound in bounds.items()],
+        "topic string, partition int, end bigint, allowance double",
+    )
+    lateness = F.expr("unix_millis(arrival_time) - unix_millis(event_time)").alias("lateness")
+    rows = reduce(DataFrame.unionByName, [table.select(*ORIGIN, "event_id", lateness) for table in tables])
+    late = rows.join(F.broadcast(replayed), ["topic", "partition"]).filter("offset < end and lateness > allowance")
+    return _ids(late.select("topic", "event_id"))
 
 
 def live_generation(settings: Settings) -> int:
@@ -190,8 +224,8 @@ def _redrives_balance(entries: ledger.Entry, verdict: Verdict) -> None:
             verdict.faults.append(f"{name}: the ledger has no batch of landing from offset {row['from_offset']} on")
 
 
-def _ids(rows: DataFrame) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
+def _ids(rows: DataFrame) -> Found:
+    found: Found = defaultdict(Counter)
     for topic, name in rows.collect():
-        found.setdefault(topic, Counter())[name] += 1
+        found[topic][name] += 1
     return found

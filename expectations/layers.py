@@ -10,7 +10,7 @@ from expectations.conservation import live_generation
 from expectations.gate import Audit, Finding, audit
 from expectations.standing import LANDING, REDRIVE
 from streaming import generations, ledger
-from streaming.tables import read
+from streaming.tables import made, read
 
 # Downstream first: what a table was made of is read after it, so that nothing is missed that was there in time.
 ORDER = ("gold", "silver", "bronze")
@@ -66,4 +66,4 @@ def _frames(spark: SparkSession, settings: Settings, live: dict[str, int]) -> di
 
 
 def _exists(table: Table, settings: Settings, generation: int) -> bool:
-    return (table.path(settings.warehouse, generation) / "_delta_log").is_dir()
+    return made(table.path(settings.warehouse, generation))

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from config.declarations import Table, tables
 from config.errors import LakehouseError
+from config.files import write_whole
 from config.settings import ROOT, Settings
 from config.spark import session
 from local.catalog import Catalog
@@ -42,10 +43,7 @@ def refresh(spark: SparkSession, settings: Settings) -> list[str]:
     for name in gone:
         spark.sql(f"drop view if exists {name}")
     if changed or gone:
-        file = _register(settings)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.with_suffix(".new").write_text(json.dumps(wanted))
-        file.with_suffix(".new").replace(file)
+        write_whole(_register(settings), json.dumps(wanted))
     return changed
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.files import write_whole
 from config.kafka import end_offsets, topic_ids
 from config.settings import Settings
 from streaming import ledger
@@ -113,7 +114,7 @@ def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     # -2 is Kafka's "earliest": nothing of that partition has landed yet.
     offsets = by_topic({place: landed.get(place, -2) for place in end_offsets(settings, job.topics)})
     last = archived_up_to(settings)
-    _start_file(folder, epoch).write_text(json.dumps({"offsets": offsets, "landed": last}))
+    write_whole(_start_file(folder, epoch), json.dumps({"offsets": offsets, "landed": last}))
     (folder / f"e{epoch}").mkdir()
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
 
@@ -140,8 +141,7 @@ def _refuse_another_log(job: Job, settings: Settings, folder: Path) -> None:
                 "Bring the old log back; or begin with empty tables too: make clean   (or another LAKEHOUSE_HOME)",
             )
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    known.write_text(json.dumps(ids))
+    write_whole(known, json.dumps(ids))
 
 
 def archived_up_to(settings: Settings) -> dict[str, int]:

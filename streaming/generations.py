@@ -14,7 +14,7 @@ import pyarrow as pa
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
 from streaming.job import Job
-from streaming.tables import append_once, arrow_schema, rows_at
+from streaming.tables import append_once, arrow_schema, made, rows_at
 
 TABLE = "ops.generations"
 FIRST = 1
@@ -114,7 +114,7 @@ def is_served(settings: Settings, job: Job, generation: int) -> bool:
 def built(settings: Settings, table: Table) -> list[int]:
     """List the generations of a table that there are, served or not; one that is about to be removed is not."""
     folders = table.path(settings.warehouse).parent.glob("g[0-9]*")
-    there = [folder for folder in folders if (folder / "_delta_log").is_dir() and not (folder / GOING).exists()]
+    there = [folder for folder in folders if made(folder) and not (folder / GOING).exists()]
     return sorted(int(folder.name[1:]) for folder in there)
 
 

@@ -13,6 +13,7 @@ import types
 from pathlib import Path
 
 from config.errors import LakehouseError
+from config.files import write_whole
 from streaming.job import Job
 
 FILE = "logic.json"
@@ -71,5 +72,4 @@ def refuse_another(job: Job, folder: Path, *, same_results: bool = False) -> Non
             f"If it gives other results, raise `version` in {job.module.replace('.', '/')}.py and run: lakehouse "
             f"replay run --jobs {job.name}\nIf it gives the same: lakehouse stream run {job.name} --same-results",
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / FILE).write_text(json.dumps(now))
+    write_whole(folder / FILE, json.dumps(now))

@@ -10,6 +10,7 @@ import deltalake
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
+from config.files import write_whole
 from config.settings import Settings
 from streaming.checkpoint import job_folder
 from streaming.generations import Build
@@ -78,9 +79,7 @@ class Followed:
         if len(self._seen) > before:
             self._waiting = self._still_waiting()
             file = _file(self.job.name, self._settings, self._build.of(self.job))
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.with_suffix(".new").write_text(json.dumps(asdict(self.progress())))
-            file.with_suffix(".new").replace(file)
+            write_whole(file, json.dumps(asdict(self.progress())))
 
     def progress(self) -> Progress:
         """Tell what the query last did."""

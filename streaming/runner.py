@@ -135,15 +135,17 @@ class Runner:
         delay = table.disorder + timedelta(minutes=self.settings.streaming.skew_minutes)
         if self.build.replay == generation:
             # What is late is not set aside in a replay, and its log was read at another pace: only its ledger knows.
-            delay = disorder(self.settings, str(table.topic or table.follows), generation)
+            # But no less than live: it becomes the live job, and a watermark never goes back.
+            delay = max(delay, disorder(self.settings, str(table.topic or table.follows), generation))
         return rows.withWatermark("event_time", f"{int(delay.total_seconds()) + 1} seconds")
 
     def _processing(self, job: Job, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
         generation = self.build.of(job)
         landed = checkpoint.landed
         if job.topics and self.build.replay is None and several(self.settings):
-            # What another generation has archived is not archived twice.
-            landed = archived_up_to(self.settings) | landed
+            # What another generation has archived is not archived twice; nor what it did since this one was reset.
+            archived = archived_up_to(self.settings)
+            landed = {topic: max(archived.get(topic, -1), landed.get(topic, -1)) for topic in archived | landed}
             fill_gap(self.spark, self.settings, job, generation)
 
         def process(rows: DataFrame, batch_id: int) -> None:

@@ -34,7 +34,7 @@ def create_missing(names: Sequence[str], warehouse: Path, generation: int = 1) -
     for name in names:
         table = table_named(name)
         path = table.path(warehouse, generation)
-        if not (path / "_delta_log").exists():
+        if not made(path):
             # deltalake takes milliseconds for what takes a Spark session seconds; the formats are the same.
             deltalake.DeltaTable.create(
                 str(path),
@@ -44,6 +44,11 @@ def create_missing(names: Sequence[str], warehouse: Path, generation: int = 1) -
                 name=name.replace(".", "_"),
                 description=table.description,
             )
+
+
+def made(path: Path) -> bool:
+    """Tell whether a table is there; a log without a commit, as a kill may leave it, is none that anyone can read."""
+    return path.is_dir() and deltalake.DeltaTable.is_deltatable(str(path))
 
 
 def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
@@ -74,7 +79,7 @@ def brought_here(rows: DataFrame) -> pa.Table | None:
 
 def append_once(path: Path, rows: pa.Table, application: str, version: int) -> None:
     """Append rows unless the table has seen this version of the application; the same promise as Delta's own."""
-    if deltalake.DeltaTable.is_deltatable(str(path)) and seen(deltalake.DeltaTable(str(path)), application, version):
+    if made(path) and seen(deltalake.DeltaTable(str(path)), application, version):
         return
     deltalake.write_deltalake(
         str(path),
@@ -137,7 +142,7 @@ def there(batch: Batch, name: str, which: pc.Expression) -> pa.Table:
 
 def rows_at(path: Path, which: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
     """Read rows of a table without Spark, which takes a second for each; none where there is no table."""
-    if not deltalake.DeltaTable.is_deltatable(str(path)):
+    if not made(path):
         return pa.table({})
     dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
     # One thread: with more, the process now and then aborts at its end.

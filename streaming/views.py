@@ -7,6 +7,7 @@ import deltalake
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
 from streaming import generations
+from streaming.tables import made
 
 
 def views(settings: Settings) -> dict[str, str]:
@@ -35,7 +36,7 @@ def served(settings: Settings, table: Table) -> list[Path]:
     else:
         path = table.path(settings.warehouse)
         paths = [path, *sorted(path.glob("*")), *sorted(path.glob("g[0-9]*/*"))]
-    return [path for path in paths if (path / "_delta_log").is_dir()]
+    return [path for path in paths if made(path)]
 
 
 def delta(path: Path) -> str:

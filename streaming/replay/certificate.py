@@ -10,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader
 from pyspark.sql import SparkSession
 
 from config.declarations import table_named
+from config.files import write_whole
 from config.settings import Settings
 from expectations.parity.comparison import Watch, compared, generation_side
 from expectations.parity.published import batch_side  # feature: batch
@@ -63,11 +64,10 @@ def verify(
 def save(settings: Settings, generation: int, certificate: Certificate) -> Path:
     """Write the certificate beside the manifest; give the page."""
     where = folder(settings, generation)
-    where.mkdir(parents=True, exist_ok=True)
-    (where / "certificate.json").write_text(json.dumps(certificate.values, indent=1, default=str))
+    write_whole(where / "certificate.json", json.dumps(certificate.values, indent=1, default=str))
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     page = pages.get_template("certificate.html").render(certificate=certificate, **certificate.values)
-    (where / "certificate.html").write_text(page)
+    write_whole(where / "certificate.html", page)
     return where / "certificate.html"
 
 

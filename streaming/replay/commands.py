@@ -62,7 +62,7 @@ def run(
 
     settings = _capped(load_settings(), cores)
     if resume is not None:
-        todo = manifest.replay_of(settings, resume)
+        todo = manifest.broken_off(settings, resume)
     else:
         planned = make_plan(settings, _jobs(chosen), source, since)
         _show(planned)
@@ -169,8 +169,8 @@ def list_generations() -> None:
     served = generations.live(settings)
     table = Table("generation", "state", "tables", "versions above 1", "source", "records", "MiB")
     every = {number for each in generations.generational() for number in generations.built(settings, each)}
-    known = {each.generation: each for each in manifest.replays(settings)}
-    for number in sorted(every):
+    known = {each.generation: each for each in manifest.replays(settings) if each.state != "dropped"}
+    for number in sorted(every | known.keys()):  # one that was killed early has no table yet
         names = [each.name for each in generations.generational() if number in generations.built(settings, each)]
         mine = [name for name in names if served[name] == number]
         size = sum(size_of(table_named(name).path(settings.warehouse, number)) for name in names)

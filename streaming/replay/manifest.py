@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.files import write_whole
 from config.settings import Settings
 from operations.cost import size_of
 from streaming import generations
@@ -61,10 +62,7 @@ def folder(settings: Settings, generation: int) -> Path:
 
 def save(settings: Settings, replay: Replay) -> None:
     """Write the manifest; it is there whole or not at all."""
-    file = folder(settings, replay.generation) / "manifest.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.with_suffix(".new").write_text(json.dumps(asdict(replay), indent=1))
-    file.with_suffix(".new").replace(file)
+    write_whole(folder(settings, replay.generation) / "manifest.json", json.dumps(asdict(replay), indent=1))
 
 
 def replays(settings: Settings) -> list[Replay]:
@@ -82,6 +80,18 @@ def replay_of(settings: Settings, generation: int) -> Replay:
             f"There is no replay of generation {generation}; there are: {known}.", "lakehouse replay list"
         )
     return found[generation]
+
+
+def broken_off(settings: Settings, generation: int) -> Replay:
+    """Find a replay that was killed before its end; one that is built stays as its certificate says."""
+    found = replay_of(settings, generation)
+    if found.state != "running":
+        after = {"built": f"lakehouse replay verify {generation}", "verified": f"lakehouse replay promote {generation}"}
+        raise LakehouseError(
+            f"Replay {generation} was not broken off: it is {found.state}.",
+            f"{after[found.state]}; for what came since, it goes on by itself once it is served",
+        )
+    return found
 
 
 def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> Replay:

@@ -10,7 +10,7 @@ from config.settings import Settings
 from expectations.gate import Audit, audit
 from operations.cost import measured, record
 from streaming import generations
-from streaming.checkpoint import reset
+from streaming.checkpoint import last_checkpoint, reset
 from streaming.failpoints import failpoint
 from streaming.job import job_named
 from streaming.lock import writing
@@ -19,6 +19,7 @@ from streaming.replay.manifest import Replay, folder
 from streaming.tables import read
 
 LANDING = "landing"
+FIRST_EPOCH = 1
 Refresh = Callable[[], None]
 
 
@@ -39,8 +40,8 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
         )
         if not found.passed:
             return found
-        if LANDING in replay.jobs and replay.source == "bronze":
-            # Its checkpoint is of the archive; the log goes on where the archive ended, in an epoch of its own.
+        if LANDING in replay.jobs and replay.source == "bronze" and _follows_archive(settings, replay):
+            # The log goes on where the archive ended, in an epoch of its own.
             reset(job_named(LANDING), settings, replay.generation)
             failpoint("after replay epoch")
         refresh()
@@ -64,6 +65,12 @@ def rollback(settings: Settings) -> dict[str, int]:
                 raise LakehouseError(f"Generation {number} of {name} was dropped.", "lakehouse replay list")
         generations.switch(settings, changed, "rollback")
         return changed
+
+
+def _follows_archive(settings: Settings, replay: Replay) -> bool:
+    """Tell whether its landing still follows the archive; once it follows the log, another epoch would repeat some."""
+    checkpoint = last_checkpoint(job_named(LANDING), settings, replay.generation)
+    return checkpoint.epoch == FIRST_EPOCH or not checkpoint.path.is_dir()
 
 
 def _refuse_unproved(settings: Settings, replay: Replay, accept: str | None) -> None:

@@ -5,47 +5,22 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 
 import pytest
-from rich.console import Console
+from killing import LAKEHOUSE, killed_at, lakehouse
 
 from config.settings import ROOT, Settings
 from local.broker import Broker
-from local.simulator.plan import Plan
-from local.simulator.run import simulate
 from streaming import ledger
 
 PLACES = ["bronze.events", "silver.clicks", "silver.users", "silver.quarantine", "silver.late", "silver.duplicates"]
-LAKEHOUSE = [sys.executable, "-m", "lakehouse"]
 RUN = ["stream", "run", "landing", "--until-caught-up"]
-
-
-@pytest.fixture
-def waiting(fresh_home: Settings, spark: object) -> Iterator[Settings]:
-    """A log with records that wait to be landed."""
-    broker = Broker(fresh_home)
-    broker.start()
-    try:
-        simulate(fresh_home, Plan(seed=5, events=3000, malformed=0.02, late=0.03, duplicates=0.03), Console(quiet=True))
-        yield fresh_home
-    finally:
-        broker.stop()
-
-
-def lakehouse(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as a user would, in a process of its own."""
-    return subprocess.run(
-        [*LAKEHOUSE, *arguments], cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, check=False
-    )
 
 
 def killed_after(place: str) -> None:
     """Land with a kill right after a commit; one write at a time, so that what follows has not happened."""
-    environ = {"LAKEHOUSE_FAILPOINT": f"after {place}", "LAKEHOUSE_STREAMING__PARALLEL_WRITES": "1"}
-    assert lakehouse(*RUN, **environ).returncode == -signal.SIGKILL
+    killed_at(f"after {place}", *RUN, LAKEHOUSE_STREAMING__PARALLEL_WRITES="1")
 
 
 def lands_whole() -> None:

@@ -4,7 +4,11 @@ from datetime import timedelta
 
 from handmade import NOON, Lake, Log, change
 
-from streaming.tables import read
+from config.declarations import table_named
+from config.settings import Settings
+from streaming import generations
+from streaming.tables import create_missing, read
+from streaming.views import views
 
 
 def test_versions_follow_event_time_not_arrival(lake: Lake, log: Log) -> None:
@@ -16,3 +20,17 @@ def test_versions_follow_event_time_not_arrival(lake: Lake, log: Log) -> None:
     versions = read(lake.spark, "silver.users", lake.settings.warehouse).orderBy("valid_from").collect()
     assert [row.tier for row in versions] == ["bronze", "silver", "gold"]
     assert [row.valid_to for row in versions] == [versions[1].valid_from, versions[2].valid_from, None]
+
+
+def test_a_table_whose_creation_was_killed_is_not_there_for_readers_and_is_created_after_all(
+    fresh_home: Settings,
+) -> None:
+    name = "silver.clicks"
+    create_missing([name, generations.TABLE], fresh_home.warehouse)
+    alone = views(fresh_home)[name]
+    half = table_named(name).path(fresh_home.warehouse, 2) / "_delta_log"
+    half.mkdir(parents=True)
+    (half / f"{0:020}.json#1").write_text("{}")  # as deltalake leaves it: written, and not yet under its name
+    assert views(fresh_home)[name] == alone
+    create_missing([name], fresh_home.warehouse, 2)
+    assert generations.built(fresh_home, table_named(name)) == [1, 2]

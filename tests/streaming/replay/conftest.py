@@ -46,12 +46,12 @@ def built(lake: Lake) -> Replay:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "failpoint", die_once)
-        for _ in range(2):
+        for _ in range(3):
             with pytest.raises(OSError, match="after replay"):
                 running.run(lake.spark, lake.settings, todo)
             todo = manifest.replay_of(lake.settings, 2)
         done = running.run(lake.spark, lake.settings, todo)
-    assert broken_off == ["after replay manifest", "after replay run"]
+    assert broken_off == ["after replay manifest", "after replay run", "after replay closing"]
     return done
 
 

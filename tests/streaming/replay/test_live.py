@@ -12,13 +12,15 @@ from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings
-from expectations.conservation import check_ledger
+from expectations.conservation import check_ledger, check_truth
 from expectations.parity.rows import content_hash
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
+from local.simulator.truth import read_truth
 from operations.views import views
-from streaming import generations
+from streaming import generations, ledger
+from streaming.checkpoint import last_checkpoint
 from streaming.job import Job, job_named
 from streaming.replay import certificate, manifest, promotion
 from streaming.replay import run as running
@@ -48,7 +50,8 @@ def log(fresh_home: Settings, spark: SparkSession) -> Iterator[Settings]:
 
 
 def arrive(settings: Settings, day: int) -> None:
-    start = Plan().start + timedelta(days=day)
+    """Send a day's events; the first of them lie a little before the last of the day before, as they do in a log."""
+    start = Plan().start + timedelta(days=day) - day * timedelta(minutes=10)
     simulate(settings, Plan(seed=day, start=start, events=800, late=0.05, duplicates=0.03), Console(quiet=True))
 
 
@@ -71,6 +74,18 @@ def counts(spark: SparkSession, settings: Settings, number: int | None = None) -
     ]
     row = spark.sql("select " + ", ".join(f"(select count(*) from {table})" for table in tables)).collect()[0]
     return tuple(row)
+
+
+class Dying:
+    """Dies at each of some failpoints, the first time that it comes there."""
+
+    def __init__(self, *places: str) -> None:
+        self.places = list(places)
+
+    def __call__(self, place: str) -> None:
+        if place in self.places:
+            self.places.remove(place)
+            raise OSError(place)
 
 
 @pytest.fixture
@@ -110,19 +125,14 @@ def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
     after = counts(spark, log, built.generation)
     assert after[0] == 0 and after[0] != before[0]
 
-    def die_at(place: str) -> None:
-        if place not in died:
-            died.append(place)
-            raise OSError(place)
-
-    died: list[str] = []
+    die_at = Dying("before ops.generations", "after ops.generations")
     seen = reading(lambda: counts(spark, log))
     monkeypatch.setattr(promotion, "failpoint", die_at)
     for expected in (before, after):
         with pytest.raises(OSError, match=r"ops\.generations"):
             promotion.promote(spark, log, built, None, nothing)
         assert counts(spark, log) == expected
-    assert died == ["before ops.generations", "after ops.generations"]
+    assert not die_at.places
     assert promotion.promote(spark, log, built, None, nothing).passed  # a rerun changes nothing
     for _ in range(600):
         if seen[-1:] == [after]:
@@ -135,6 +145,11 @@ def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
     goes_on(spark, log, 1)
 
 
+def lands_more(spark: SparkSession, settings: Settings, day: int) -> None:
+    arrive(settings, day)
+    Runner(settings, spark).run(followed(), until_caught_up=True)
+
+
 def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
     """Follow the log in a generation, and every record of it."""
     runner = Runner(settings, spark)
@@ -143,6 +158,28 @@ def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
     verdict = check_ledger(spark, settings)
     assert (verdict.faults, verdict.waiting) == ([], 0)
     assert verdict.counts
+    assert check_truth(spark, settings, read_truth(settings)) == []
+
+
+def test_a_replay_of_the_archive_broken_off_at_any_step_goes_on_in_the_log(
+    log: Settings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landed = ledger.total(ledger.entries(log), "input")
+    monkeypatch.setattr(running, "failpoint", Dying("after replay run"))
+    monkeypatch.setattr(promotion, "failpoint", Dying("after replay epoch"))
+    with pytest.raises(OSError, match="after replay run"):
+        replayed(spark, log, "bronze")
+    lands_more(spark, log, 2)
+    # Its delay was set by the disorder of what had landed: nothing may come after it, however late that is.
+    built = running.run(spark, log, manifest.broken_off(log, 2))
+    assert built.records == landed
+    certificate.verify(spark, log, built, nothing)
+    with pytest.raises(OSError, match="after replay epoch"):
+        promotion.promote(spark, log, built, None, nothing)
+    lands_more(spark, log, 3)
+    assert promotion.promote(spark, log, built, None, nothing).passed
+    assert last_checkpoint(job_named("landing"), log, 2).epoch == 2, "it leaves the archive once"
+    goes_on(spark, log, 2)
 
 
 def test_the_log_and_its_archive_give_equal_generations(log: Settings, spark: SparkSession) -> None:

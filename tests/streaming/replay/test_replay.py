@@ -1,17 +1,22 @@
 """Replay: history made anew is invisible until promoted, goes back, and every difference has a reason."""
 
+import re
 from collections import Counter
 from typing import Any
 
 import pytest
 from handmade import Lake
+from typer.testing import CliRunner
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.settings import Settings
 from operations.demo.logic import job as longer_than_a_second
 from operations.views import views
+from streaming.job import jobs
 from streaming.replay import certificate, manifest
 from streaming.replay import run as running
+from streaming.replay.commands import app
 from streaming.replay.manifest import Replay
 from streaming.replay.promotion import promote, rollback
 from streaming.tables import read
@@ -36,6 +41,17 @@ def test_it_differs_from_what_is_served_by_late_events_alone(against: dict[str, 
     found = against["what is served"]
     assert {reason for each in found.values() for reason in each["by_reason"]} == {"late"}
     assert sum(each["by_reason"].get("late", 0) for each in found.values()) > 10
+
+
+def test_only_what_was_broken_off_is_resumed(lake: Lake, built: Replay) -> None:
+    with pytest.raises(LakehouseError, match="not broken off: it is built"):
+        manifest.broken_off(lake.settings, built.generation)
+
+
+def test_one_that_was_killed_before_it_made_a_table_is_listed(fresh_home: Settings) -> None:
+    manifest.save(fresh_home, manifest.new(fresh_home, list(jobs().values()), "kafka", "earliest"))
+    said = CliRunner().invoke(app, ["replay", "list"]).output
+    assert re.search(r"2 +│ running", said), said
 
 
 def test_nobody_sees_it_before_it_is_promoted_and_all_do_after(lake: Lake, built: Replay) -> None:

@@ -1,0 +1,23 @@
+"""Files in the home: a kill in the middle of writing one leaves what was there before."""
+
+from pathlib import Path
+
+import pytest
+
+from config.files import write_whole
+
+
+def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a folder" / "manifest.json"
+    write_whole(file, "old")
+    assert file.read_text() == "old"
+
+    def die_half_way(path: Path, text: str) -> int:
+        with path.open("w") as half:
+            half.write(text[: len(text) // 2])
+        raise OSError("killed")
+
+    monkeypatch.setattr(Path, "write_text", die_half_way)
+    with pytest.raises(OSError, match="killed"):
+        write_whole(file, "new and longer")
+    assert file.read_text() == "old"
