@@ -121,7 +121,10 @@ def gather(settings: Settings) -> Figures:
 def _flow(settings: Settings) -> dict[str, int]:
     """Add up where the records went when they first came; a replay reads them again."""
     terms = ("input", *ledger.TERMS)
-    rows = rows_at(ledger.folder(settings, "landing", generations.FIRST), None, terms)
+    # The first generation's, unless the archive came from elsewhere, and a replay was the first to land it.
+    landings = ledger.folder(settings, "landing", generations.FIRST).parent.parent.glob("g[0-9]*/landing")
+    first = min(landings, key=lambda folder: int(folder.parent.name[1:]), default=None)
+    rows = rows_at(first, None, terms) if first else pa.table({})
     return {term: int(pc.sum(rows[term]).as_py() or 0) if len(rows) else 0 for term in terms}
 
 

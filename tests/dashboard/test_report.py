@@ -19,7 +19,7 @@ from dashboard.figures import Figures, lines_of_features
 from dashboard.verdict import verdict
 from local.simulator.plan import Plan
 from local.simulator.truth import Truth, begin, write
-from streaming import batches, generations
+from streaming import batches, generations, ledger
 from streaming.job import Batch
 from streaming.tables import append_once, arrow_schema
 
@@ -173,6 +173,17 @@ def test_accuracy_is_told_of_hours_that_are_over_and_of_what_an_answer_has_seen(
     closed(fresh_home, 2, live + timedelta(hours=1), batch=1)
     answers = [row["answer"] for row in figures_of._accuracy(fresh_home, {}) if row["hour"] == live]
     assert answers == ["stream, replayed (generation 2)"]
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_the_flow_is_that_of_the_first_landing(fresh_home: Settings, generation: int) -> None:
+    assert set(figures_of._flow(fresh_home).values()) == {0}
+    terms = {"input": 9, "silver": 5, "quarantined": 1, "erased": 0, "late": 1, "duplicates": 2}
+    common: dict[str, Any] = {"rows": None, "job": "landing", "epoch": 1, "settings": fresh_home}
+    for number in (generation, generation + 1):
+        for batch in range(2):
+            ledger.record([terms], Batch(**common, id=batch, generation=number))
+    assert figures_of._flow(fresh_home) == {term: 2 * count for term, count in terms.items()}
 
 
 def test_of_the_batch_layer_only_what_is_published_counts(fresh_home: Settings) -> None:
