@@ -22,10 +22,10 @@ from streaming.job import job_named, jobs
 from streaming.ledger import landed_up_to
 from streaming.runner import Runner
 
-SECONDS = 45
+SECONDS = 30
 # Fewer clicks than make an hour a busy one: the day before was in January, and between two busy hours no hour may be
 # missing (expectations/rules/silver.clicks.yaml).
-EVENTS = 300
+EVENTS = 200
 ANSWERS = {"stream": "the stream has landed it", "batch": "the batch layer has published it"}
 
 
