@@ -100,7 +100,8 @@ def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _by_answer(rows: list[dict[str, Any]], x: alt.X, y: alt.Y) -> Any:
     """Draw a line for each answer; the first is broken, so that one that is equal to it can be seen beneath it."""
     answers = sorted({row["answer"] for row in rows})
-    colour = alt.Color("answer:N", title=None, scale=alt.Scale(domain=answers, range=COLOURS))
+    strokes = alt.Legend(symbolType="stroke", symbolSize=300, symbolStrokeWidth=3)
+    colour = alt.Color("answer:N", title=None, legend=strokes, scale=alt.Scale(domain=answers, range=COLOURS))
     dashes = [[6, 6], *([1, 0] for _ in answers[1:])]
     dash = alt.StrokeDash("answer:N", title=None, scale=alt.Scale(domain=answers, range=dashes))
     return alt.Chart(_data(rows)).mark_line(point=True, strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)
