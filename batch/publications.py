@@ -16,6 +16,8 @@ from streaming.failpoints import failpoint
 from streaming.tables import append_once, arrow_schema, rows_at
 
 TABLE = "ops.publications"
+RUN_NAME = "%Y%m%dT%H%M%S%f"
+"""How a run is named: after the moment at which it began."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,16 @@ def publications(settings: Settings) -> list[Publication]:
 def served(settings: Settings) -> Publication | None:
     """Give the publication that is served now."""
     return next(reversed(publications(settings)), None)
+
+
+def moments(settings: Settings) -> list[tuple[datetime, datetime]]:
+    """Give when each published run began, as its name tells, and when it was first served; in order."""
+    rows = rows_at(table_named(TABLE).path(settings.warehouse), None, ("run", "published_at"))
+    if not len(rows):
+        return []
+    first = rows.group_by("run", use_threads=False).aggregate([("published_at", "min")]).to_pylist()
+    began = (datetime.strptime(row["run"], RUN_NAME).replace(tzinfo=UTC) for row in first)
+    return sorted(zip(began, (row["published_at_min"] for row in first), strict=True))
 
 
 def publish(settings: Settings, run: str, tables: Mapping[str, Segments]) -> Publication:

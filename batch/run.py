@@ -43,7 +43,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
     last = publications.served(settings)
     full = full or last is None or records.known_logic(settings) != records.logic()
-    name = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")[:-3]
+    name = datetime.now(UTC).strftime(publications.RUN_NAME)[:-3]
     with measured(spark, settings.warehouse / "batch") as cost:
         archive, limit = fence.take(spark, settings)
         if not limit.offsets:
@@ -66,7 +66,8 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
             published = publications.publish(settings, name, rebuild.all_tables())
             publications.drop_unused(settings)
     changed = {table: len(each) for table, each in rebuild.changed.items()}
-    record(settings, "batch", name, limit.records, cost)
+    new = limit.records if base is None else limit.records - fence.of_run(settings, base.run).records
+    record(settings, "batch", name, new, cost, whole=base is None)
     return Result(name, limit, full, changed, found, published, cost, audit_seconds)
 
 

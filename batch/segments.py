@@ -6,9 +6,12 @@ said elsewhere, in one commit; so a run that fails, or is killed, has changed no
 
 from collections.abc import Iterable, Mapping
 from datetime import date
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 import deltalake
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -81,6 +84,15 @@ def _among(segments: Mapping[date, str]) -> Column:
     for run, days in by_run.items():
         found = found | ((F.col(RUN) == run) & F.col(SEGMENT).isin(days))
     return found
+
+
+def rows_of(segments: Mapping[date, str]) -> pc.Expression:
+    """Write the segments that count as who reads without Spark takes them."""
+    return reduce(
+        or_,
+        ((pc.field(SEGMENT) == segment) & (pc.field(RUN) == run) for segment, run in segments.items()),
+        pc.scalar(False),
+    )
 
 
 def only(segments: Mapping[date, str], days: Iterable[date] | None) -> Segments:

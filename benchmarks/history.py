@@ -1,4 +1,4 @@
-"""Benchmark of recomputing history: batch layer, replay and DuckDB on the same archive, at two sizes.
+"""Benchmark of recomputing history: batch layer, replay, comparison, report and DuckDB on one archive, at two sizes.
 
 `BENCH_EVENTS=100000,400000` measures other sizes.
 """
@@ -21,6 +21,7 @@ from config.settings import ROOT, Settings
 from expectations.parity.comparison import compared, generation_side
 from expectations.parity.published import batch_side
 from local.simulator.plan import Plan
+from streaming import generations
 from streaming.job import jobs
 from streaming.replay import manifest
 from streaming.replay.run import run as run_replay
@@ -30,7 +31,7 @@ A_DAY = 1_000_000
 LIVE = 1_000 * 24 * 60 * 60
 """Events of a day at a thousand a second."""
 
-# In a process of its own: what it holds in memory is its own, and it sees nothing of the project.
+# Each in a process of its own: what it holds in memory is its own, and DuckDB sees nothing of the project.
 DUCKDB = """
 import resource, sys, time
 from oracle import Oracle, from_bronze
@@ -39,6 +40,15 @@ began = time.perf_counter()
 oracle = Oracle(from_bronze(sys.argv[1]))
 for name in tables():
     oracle.table(name, late_counts=False)
+print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+
+REPORT = """
+import resource, time
+began = time.perf_counter()
+from config.settings import load_settings
+from dashboard.report import write
+write(load_settings())
 print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
@@ -52,7 +62,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     first, *_, last = found
     figures = {f"{name}_of_{events}": value for events, each in found.items() for name, value in each.items()}
     grown = found[last]["records"] / found[first]["records"]
-    for path in ("batch", "replay", "compare", "duckdb"):
+    for path in ("batch", "replay", "compare", "report", "duckdb"):
         times = found[last][f"{path}_seconds"] / found[first][f"{path}_seconds"]
         figures[f"{path}_growth_to_linear"] = round(times / grown, 2)
     return figures
@@ -80,7 +90,11 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
             )
 
         seconds = took(compare)
-    duckdb, peak = _duckdb(settings)
+    # Served, so that the report reads it as one of its answers.
+    generations.switch(settings, dict.fromkeys(built.tables, built.generation), "promote")
+    report, report_peak = _alone(REPORT, LAKEHOUSE_HOME=str(settings.home))
+    archived = str(table_named(ARCHIVE).path(settings.warehouse))
+    duckdb, peak = _alone(DUCKDB, archived, PYTHONPATH=str(ROOT / "tests" / "support"))
     assert result.publication
     return {
         "records": records,
@@ -93,6 +107,8 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
         "replay_real_time_factor": round(records / built.seconds * 24 * 60 * 60 / LIVE, 1),
         "compare_seconds": round(seconds, 1),
         "rows_that_differ": sum(differing),
+        "report_seconds": round(report, 1),
+        "report_memory_peak_gib": round(report_peak / 2**30, 2),
         "duckdb_seconds": round(duckdb, 1),
         "batch_to_duckdb": round(result.cost.seconds / duckdb, 1),
         "memory_peak_gib": round(max(used) / 2**30, 2),
@@ -100,11 +116,12 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
     }
 
 
-def _duckdb(settings: Settings) -> tuple[float, float]:
-    path = str(table_named(ARCHIVE).path(settings.warehouse))
+def _alone(script: str, *arguments: str, **environ: str) -> tuple[float, float]:
+    """Run a script; give the seconds and the peak of its memory that it tells."""
     done = subprocess.run(
-        [sys.executable, "-c", DUCKDB, path],
-        env=os.environ | {"PYTHONPATH": str(ROOT / "tests" / "support")},
+        [sys.executable, "-c", script, *arguments],
+        cwd=ROOT,
+        env=os.environ | environ,
         text=True,
         stdout=subprocess.PIPE,
         check=True,

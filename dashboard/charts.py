@@ -6,6 +6,7 @@ import altair as alt
 import vl_convert
 
 WIDTH = 640
+MOST_POINTS = 200
 REASONS = ["#2a9d6f", "#e0812b", "#8a63d2", "#cf222e"]
 COLOURS = ["#2f6fde", "#e0812b", "#2a9d6f", "#8a63d2"]
 
@@ -20,10 +21,13 @@ def accuracy(rows: list[dict[str, Any]]) -> str:
 
 
 def freshness(rows: list[dict[str, Any]]) -> str:
-    """Draw how long after its arrival a record was to be seen in each answer, as time went by."""
-    moment = alt.X("at:T", title="when it was to be seen in the stream (UTC)", axis=alt.Axis(format="%H:%M:%S"))
-    seconds = alt.Y("seconds:Q", title="seconds (logarithmic)", scale=alt.Scale(type="log"))
-    return _svg(_by_answer([{**row, "at": row["at"].isoformat()} for row in rows], moment, seconds), 220)
+    """Draw how long after its arrival each answer had a record, as time went by."""
+    moment = alt.X("at:T", title="when it had landed (UTC)", axis=alt.Axis(format="%H:%M:%S", tickCount=6))
+    # Of powers of ten there may be none between the least and the greatest: then no line would have a number.
+    ticks = [number * 10**power for power in range(-1, 7) for number in (1, 2, 5)]
+    axis = alt.Axis(values=ticks, format="~r")
+    seconds = alt.Y("seconds:Q", title="seconds (logarithmic)", scale=alt.Scale(type="log", nice=False), axis=axis)
+    return _svg(_by_answer([{**row, "at": row["at"].isoformat()} for row in _thinned(rows)], moment, seconds), 220)
 
 
 def flow(counts: dict[str, int]) -> str:
@@ -83,10 +87,24 @@ def costs(rows: list[dict[str, Any]], measure: str, title: str, form: str = ",.1
     return _svg(_labelled(chart, "value:Q", form), 34 * max(len(rows), 1))
 
 
+def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep no more points of an answer than can be told apart: of as many as it takes, the worst."""
+    found: list[dict[str, Any]] = []
+    for answer in dict.fromkeys(row["answer"] for row in rows):
+        mine = [row for row in rows if row["answer"] == answer]
+        step = -(-len(mine) // MOST_POINTS)
+        found += [max(mine[at : at + step], key=lambda row: row["seconds"]) for at in range(0, len(mine), step)]
+    return found
+
+
 def _by_answer(rows: list[dict[str, Any]], x: alt.X, y: alt.Y) -> Any:
-    """Draw a line for each answer."""
-    colour = alt.Color("answer:N", title=None, scale=alt.Scale(range=COLOURS))
-    return alt.Chart(_data(rows)).mark_line(point=True, strokeWidth=2).encode(x=x, y=y, color=colour)
+    """Draw a line for each answer; the first is broken, so that one that is equal to it can be seen beneath it."""
+    answers = sorted({row["answer"] for row in rows})
+    strokes = alt.Legend(symbolType="stroke", symbolSize=300, symbolStrokeWidth=3)
+    colour = alt.Color("answer:N", title=None, legend=strokes, scale=alt.Scale(domain=answers, range=COLOURS))
+    dashes = [[6, 6], *([1, 0] for _ in answers[1:])]
+    dash = alt.StrokeDash("answer:N", title=None, scale=alt.Scale(domain=answers, range=dashes))
+    return alt.Chart(_data(rows)).mark_line(point=True, strokeWidth=2).encode(x=x, y=y, color=colour, strokeDash=dash)
 
 
 def _data(rows: list[dict[str, Any]]) -> Any:

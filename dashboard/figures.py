@@ -6,23 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from batch import publications, segments
+from batch import fence, publications, segments
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import ROOT, Settings
 from local.simulator.truth import read_truth
 from operations import cost
 from operations.cost import size_of
-from streaming import generations, ledger
-from streaming.tables import rows_at
+from operations.freshness import freshness
+from streaming import batches, generations, ledger
+from streaming.tables import batches_at, rows_at
 
-RUN_NAME = "%Y%m%dT%H%M%S%f"
+HOUR = timedelta(hours=1)
 PATHS = {
     "stream": "Kappa and the speed layer: the stream",
     "batch": "Lambda: the batch layer",
@@ -52,14 +54,18 @@ class Figures:
     """By layer, bytes on disk."""
 
     freshness: list[dict[str, Any]]
-    """By answer and moment, the seconds from arrival until it could be seen; of records that came as time passed."""
+    """By answer and moment, the seconds from arrival until it had the record; of records that came as time passed."""
 
     certificates: list[dict[str, Any]]
 
     @property
     def latest(self) -> dict[str, dict[str, Any]]:
-        """By path, what its last run over the log cost: a replay with its proof and promotion, as a batch run is."""
-        found = {row["path"]: row for row in self.costs if row["records"] and row["path"] in PATHS}
+        """By path, what its last run over all of the log cost, or its last run if none was over all of it.
+
+        A replay is counted with its proof and promotion, as a batch run is.
+        """
+        runs = sorted(self.costs, key=lambda row: row.get("whole") is not False)
+        found = {row["path"]: row for row in runs if row["records"] and row["path"] in PATHS}
         if "replay" in found:
             generation = found["replay"]["what"].rpartition(" ")[2]
             steps = [
@@ -77,7 +83,7 @@ class Figures:
         for row in self.costs:
             step, _, which = row["what"].rpartition(" ")
             if row["path"] == "batch":
-                step, which = "run", row["what"]
+                step, which = "run", row["what"] + (", days that changed" if row.get("whole") is False else "")
             elif row["path"] != "replay":
                 continue
             empty = {"path": row["path"], "which": which, "commands": [], "seconds": 0.0, "cpu_seconds": 0.0}
@@ -96,11 +102,9 @@ class Figures:
 
 def gather(settings: Settings) -> Figures:
     """Read all figures of a home."""
-    entries = ledger.entries(settings, ["landing"])
-    first = [row for row in entries if row["generation"] == generations.FIRST]
     truth = _generated(settings)
     return Figures(
-        flow={term: ledger.total(first, term) for term in ("input", *ledger.TERMS)},
+        flow=_flow(settings),
         accuracy=_accuracy(settings, truth),
         accurate_by="were generated" if truth else "the most complete answer counts",
         comparisons=[
@@ -109,9 +113,19 @@ def gather(settings: Settings) -> Figures:
         costs=cost.recorded(settings),
         lines=lines_of_features(),
         stored={layer: size_of(settings.warehouse / layer) for layer in ("bronze", "silver", "gold", "batch")},
-        freshness=_freshness(settings, entries),
+        freshness=freshness(settings),
         certificates=_pages(settings, "replays/g*/certificate.json"),
     )
+
+
+def _flow(settings: Settings) -> dict[str, int]:
+    """Add up where the records went when they first came; a replay reads them again."""
+    terms = ("input", *ledger.TERMS)
+    # The first generation's, unless the archive came from elsewhere, and a replay was the first to land it.
+    landings = ledger.folder(settings, "landing", generations.FIRST).parent.parent.glob("g[0-9]*/landing")
+    first = min(landings, key=lambda folder: int(folder.parent.name[1:]), default=None)
+    rows = rows_at(first, None, terms) if first else pa.table({})
+    return {term: int(pc.sum(rows[term]).as_py() or 0) if len(rows) else 0 for term in terms}
 
 
 def _pages(settings: Settings, pattern: str) -> list[dict[str, Any]]:
@@ -144,60 +158,36 @@ def _generated(settings: Settings) -> Mapping[str, int]:
 
 
 def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, Any]]:
-    table = table_named("gold.views_per_minute")
-    answers = {"stream, as it came": _hours(rows_at(table.path(settings.warehouse, generations.FIRST)))}
-    served = generations.live(settings)[table.name]
-    if served != generations.FIRST:
-        answers[f"stream, replayed (generation {served})"] = _hours(rows_at(table.path(settings.warehouse, served)))
-    batch = _published(settings, table.name)
-    if batch is not None:
-        answers["batch"] = _hours(batch)
+    """Weigh each answer's hours that are over: of one that still goes on, as when events come live, nothing is told."""
+    name = "gold.views_per_minute"
+    served = generations.live(settings)[name]
+    kept = {generations.FIRST: "stream, as it came"}
+    kept.setdefault(served, f"stream, replayed (generation {served})")
+    answers = {answer: _hours(table_named(name).path(settings.warehouse, number)) for number, answer in kept.items()}
+    closed = [batches.closed_until(settings, "views_per_minute", number) for number in kept]
+    published = publications.served(settings)
+    if published is not None:
+        answers["batch"] = _hours(segments.path(settings, name), segments.rows_of(published.tables[name]))
+        closed.append(fence.of_run(settings, published.run).complete_until)
+    over = max((moment for moment in closed if moment), default=datetime.max.replace(tzinfo=UTC))
     best = {
         hour: truth.get(f"{hour:%Y-%m-%dT%H:%M}", 0) if truth else max(each[hour] for each in answers.values())
         for hour in set().union(*answers.values())
+        if hour <= over - HOUR
     }
     return [
         {"answer": answer, "hour": hour, "accuracy": counted[hour] / most}
         for answer, counted in answers.items()
         for hour, most in sorted(best.items())
-        if most
+        if most and counted and hour <= max(counted)  # a generation that is no longer served ends where it does
     ]
 
 
-def _published(settings: Settings, name: str) -> pa.Table | None:
-    served = publications.served(settings)
-    if served is None:
-        return None
-    rows = rows_at(segments.path(settings, name))
-    wanted = {(str(day), run) for day, run in served.tables[name].items()}
-    pairs = zip(rows[segments.SEGMENT].to_pylist(), rows[segments.RUN].to_pylist(), strict=True)
-    return rows.filter(pa.array([(str(day), run) in wanted for day, run in pairs], pa.bool_()))
-
-
-def _hours(rows: pa.Table) -> Counter[datetime]:
+def _hours(path: Path, which: pc.Expression | None = None) -> Counter[datetime]:
+    """Add up the views of each hour, some rows at a time: however large the table is, few are in memory."""
     found: Counter[datetime] = Counter()
-    if len(rows):
-        hours = pc.floor_temporal(rows["window_start"], unit="hour").to_pylist()
-        for hour, views in zip(hours, rows["views"].to_pylist(), strict=True):
-            found[hour] += views
-    return found
-
-
-def _freshness(settings: Settings, entries: ledger.Entry) -> list[dict[str, Any]]:
-    """Take the batches that were served, and landed within an hour of their newest record: others are of the past."""
-    published = [
-        (datetime.strptime(each.run, RUN_NAME).replace(tzinfo=UTC), each.published_at)
-        for each in publications.publications(settings)
-    ]
-    since = generations.served_since(settings)
-    found = []
-    for row in sorted(entries, key=lambda row: row["recorded_at"]):
-        seen, arrived = row["recorded_at"], row["max_arrival_time"]
-        live = row["generation"] in since and seen >= since[row["generation"]]
-        if not live or not arrived or not timedelta(0) <= seen - arrived < timedelta(hours=1):
-            continue
-        found.append({"answer": "stream", "at": seen, "seconds": (seen - arrived).total_seconds()})
-        read_by = [at for began, at in published if began >= seen]
-        if read_by:
-            found.append({"answer": "batch", "at": seen, "seconds": (read_by[0] - arrived).total_seconds()})
+    hour = pc.floor_temporal(pc.field("window_start"), unit="hour")
+    for rows in batches_at(path, {"hour": hour, "views": pc.field("views")}, which):
+        added = pa.table(rows).group_by("hour", use_threads=False).aggregate([("views", "sum")]).to_pylist()
+        found.update({row["hour"]: row["views_sum"] for row in added})
     return found

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
@@ -12,6 +11,7 @@ from config.settings import Settings
 from dashboard import charts
 from dashboard.figures import PATHS, gather
 from dashboard.verdict import verdict
+from operations.freshness import percentiles
 
 
 def write(settings: Settings, where: Path | None = None) -> Path:
@@ -38,7 +38,7 @@ def write(settings: Settings, where: Path | None = None) -> Path:
         made=datetime.now(UTC),
         paths=PATHS,
         costs=costs,
-        freshness=_percentiles(figures.freshness),
+        freshness=percentiles(figures.freshness),
         done=[row for row in figures.costs if row["path"] in PATHS],
         links=links,
         charts={
@@ -55,17 +55,6 @@ def write(settings: Settings, where: Path | None = None) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(page)
     return target
-
-
-def _percentiles(rows: list[dict[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Say of each answer how fresh it was: half of the time, and nearly always."""
-    found: dict[str, tuple[float, float]] = {}
-    for answer in dict.fromkeys(row["answer"] for row in rows):
-        seconds = [row["seconds"] for row in rows if row["answer"] == answer]
-        if len(seconds) > 1:
-            cuts = quantiles(seconds, n=20, method="inclusive")
-            found[answer] = (cuts[9], cuts[18])
-    return found
 
 
 def _differing(tables: dict[str, dict[str, dict[str, int]]]) -> int:

@@ -116,7 +116,7 @@ def down() -> None:
 def demo(
     events: Annotated[int, typer.Option(help="How many valid events to generate.", min=1000)] = 100_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 7,
-    act: Annotated[str | None, typer.Option(hidden=True, help="Tell one act, after those before it.")] = None,
+    act: Annotated[str | None, typer.Option(help="Tell this act only, on what those before it have left.")] = None,
 ) -> None:
     """Run all of it start to end, in a home of its own that it empties first; stop what it started.
 

@@ -46,10 +46,20 @@ def measured(spark: SparkSession, folder: Path) -> Iterator[Cost]:
         cost.peak_memory = sum(_peak(process) for process in processes)
 
 
-def record(settings: Settings, path: str, what: str, records: int, cost: Cost) -> None:
-    """Keep what a path cost, for the scorecard."""
+def record(settings: Settings, path: str, what: str, records: int, cost: Cost, *, whole: bool = True) -> None:
+    """Keep what a path cost, for the scorecard.
+
+    whole: whether it went through all there was, not through what came, or had changed, meanwhile.
+    """
     table = table_named(TABLE)
-    row = {**asdict(cost), "path": path, "what": what, "records": records, "recorded_at": datetime.now(UTC)}
+    row = {
+        **asdict(cost),
+        "path": path,
+        "what": what,
+        "records": records,
+        "whole": whole,
+        "recorded_at": datetime.now(UTC),
+    }
     rows = pa.Table.from_pylist([row], arrow_schema(table))
     # A folder for each path: several processes record what they cost, each in its own.
     append_once(table.path(settings.warehouse) / path, rows, "cost", time.time_ns() // 1000)

@@ -1,6 +1,6 @@
 """Writing Delta tables so that a batch written twice is there once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -147,6 +147,15 @@ def rows_at(path: Path, which: pc.Expression | None = None, columns: Sequence[st
     dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
     # One thread: with more, the process now and then aborts at its end.
     return dataset.to_table(columns=list(columns) if columns else None, filter=which, use_threads=False)
+
+
+def batches_at(
+    path: Path, columns: dict[str, pc.Expression], which: pc.Expression | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read what columns make of a table's rows, some rows at a time; none where there is no table."""
+    if deltalake.DeltaTable.is_deltatable(str(path)):
+        dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
+        yield from dataset.to_batches(columns=columns, filter=which, use_threads=False)
 
 
 def arrow_schema(table: Table) -> pa.Schema:

@@ -18,11 +18,13 @@ def views(settings: Settings) -> dict[str, str]:
     found = {}
     for table in tables().values():
         built = generations.built(settings, table) if table in generations.generational() else []
-        parts = (
-            _served(settings, table, built)
-            if len(built) > 1
-            else [f"select * from {delta(path)}" for path in served(settings, table)]  # noqa: S608
-        )
+        paths = served(settings, table)
+        if len(built) > 1:
+            parts = _served(settings, table, built)
+        elif len(paths) > 1:
+            parts = [_columns(table, path, _writer(table, path)) for path in paths]
+        else:
+            parts = [f"select * from {delta(path)}" for path in paths]  # noqa: S608
         if parts:
             valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
             found[table.name] = f"select *{valid_to} from ({' union all '.join(parts)})"  # noqa: S608
@@ -51,14 +53,22 @@ def _served(settings: Settings, table: Table, built: list[int]) -> list[str]:
         f"(select coalesce(max_by(generation, switch), {generations.FIRST}) from {pointer}"  # noqa: S608
         f" where table_name = '{table.name}')"
     )
-    parts = []
-    for generation in built:
-        path = table.path(settings.warehouse, generation)
-        there = {field.name for field in deltalake.DeltaTable(str(path)).schema().fields}
-        # A generation may be of another version of the logic, and lack a column.
-        columns = ", ".join(
-            f"`{name}`" if name in there else f"cast(null as {column.type}) as `{name}`"
-            for name, column in table.stored.items()
-        )
-        parts.append(f"select {columns} from {delta(path)} where {generation} = {number}")  # noqa: S608
-    return parts
+    paths = {generation: table.path(settings.warehouse, generation) for generation in built}
+    return [f"{_columns(table, path)} where {generation} = {number}" for generation, path in paths.items()]
+
+
+def _columns(table: Table, path: Path, known: dict[str, str] | None = None) -> str:
+    """Take a table's columns from one of its parts, which may be of before one was declared; known: some, in SQL."""
+    there = {field.name: f"`{field.name}`" for field in deltalake.DeltaTable(str(path)).schema().fields} | (known or {})
+    columns = ", ".join(
+        f"{there.get(name, f'cast(null as {column.type})')} as `{name}`" for name, column in table.stored.items()
+    )
+    return f"select {columns} from {delta(path)}"  # noqa: S608
+
+
+def _writer(table: Table, path: Path) -> dict[str, str]:
+    """Say whose rows a folder g<generation>/<job> has, outright: who asks for some jobs then opens no other folder."""
+    generation, job = path.parts[-2:]
+    if not {"generation", "job"} <= set(table.stored) or not generation[1:].isdecimal():
+        return {}
+    return {"generation": generation[1:], "job": f"'{job}'"}

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from config.errors import LakehouseError
 from config.settings import load_settings
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -37,17 +38,22 @@ def simulate_command(
     bots: Annotated[float, typer.Option(help="Share of bot clicks, with --edge only.")] = 0.05,
     hot_key: Annotated[float, typer.Option(help="Share of page views and impressions of one product.")] = 0.05,
     edge: Annotated[bool, typer.Option(help="Clicks raw to clicks_raw, or clean to clicks.")] = False,
+    live: Annotated[int | None, typer.Option(help="Seconds for which events come as they happen, from now on.")] = None,
 ) -> None:
     """Write a shop's events into the log, with a truth file that tells what they are.
 
     Example: lakehouse simulate --events 500000 --days 2 --late 0.02
 
     Example: lakehouse simulate --events 20000 --rate 500
+
+    Example: lakehouse simulate --events 1000 --live 60
     """
+    if live is not None and start != _START:
+        raise LakehouseError("--live and --start do not go together: live, the period begins now.")
     plan = Plan(
         seed=seed,
         events=events,
-        start=start.replace(tzinfo=UTC),
+        start=start.replace(tzinfo=UTC) if live is None else datetime.now(UTC),
         days=days,
         rate=rate,
         late=late,
@@ -56,6 +62,7 @@ def simulate_command(
         bots=bots,
         hot_key=hot_key,
         edge=edge,
+        live=live,
     )
     settings = load_settings()
     begin = time.monotonic()

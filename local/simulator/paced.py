@@ -1,4 +1,4 @@
-"""Paced: the records of a plan -> the log, at a set rate, in the same order within each partition as in bulk."""
+"""Paced: the records of a plan -> the log, at a set rate or as they arrive, in their order within each partition."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -17,15 +17,13 @@ _WINDOW = 1_000
 _LEAST_WAIT = 0.002
 
 
-def send(
-    settings: Settings, records: Iterable[Record], rate: float, truth: Truth, stop: Event, sent: Callable[[int], None]
-) -> None:
-    """Send records at `rate` per second until they end or `stop` is set, and add to the truth what Kafka took."""
+def send(settings: Settings, records: Iterable[Record], truth: Truth, sent: Callable[[int], None]) -> None:
+    """Send records as they are handed out, and add to the truth what Kafka took."""
     with reachable(settings):
         producer = KafkaProducer(**python_options(settings), linger_ms=5, batch_size=131_072)
         window: list[tuple[Record, Any]] = []
         try:
-            for record in _by_the_clock(records, rate, stop):
+            for record in records:
                 window.append((record, _send(producer, record)))
                 if len(window) == _WINDOW:
                     _confirm(producer, window, truth, sent)
@@ -34,7 +32,8 @@ def send(
             producer.close()
 
 
-def _by_the_clock(records: Iterable[Record], rate: float, stop: Event) -> Iterator[Record]:
+def at_rate(records: Iterable[Record], rate: float, stop: Event) -> Iterator[Record]:
+    """Hand records out at `rate` per second, until they end or `stop` is set."""
     begin = time.monotonic()
     for n, record in enumerate(records):
         wait = begin + n / rate - time.monotonic()
@@ -43,6 +42,20 @@ def _by_the_clock(records: Iterable[Record], rate: float, stop: Event) -> Iterat
         if stop.is_set():
             return
         yield record
+
+
+def as_they_arrive(records: Iterable[Record], until_ms: int, stop: Event) -> Iterator[Record]:
+    """Hand each record out when it arrives, by the clock, with the moment at which it did; leave what comes too late.
+
+    Who is handed a record too late, as on a slow machine, gets it with the later moment: then it arrived then.
+    """
+    for record in records:
+        if record.arrival_ms >= until_ms:
+            return
+        stop.wait(max(record.arrival_ms / 1000 - time.time(), 0))
+        if stop.is_set():
+            return
+        yield record._replace(arrival_ms=int(time.time() * 1000))
 
 
 def _send(producer: Any, record: Record) -> Any:

@@ -8,6 +8,7 @@ from config.errors import LakehouseError
 EVENTS_PER_SHARD = 50_000
 MOST_EVENTS = 1_000_000_000
 MOST_DAYS = 366
+MOST_LIVE_SECONDS = 3_600
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Plan:
     bots: float = 0.05
     hot_key: float = 0.05
     edge: bool = False
+    live: int | None = None
+    """Seconds for which events come as they happen, from the start on; then days do not count, nor a rate."""
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated, naming the option."""
@@ -37,6 +40,11 @@ class Plan:
                 f"--rate is {self.rate:g} events per second; it must be above 0.",
                 "Leave --rate out to write as fast as possible.",
             )
+        if self.live is not None:
+            _within("live", self.live, 1, MOST_LIVE_SECONDS)
+            given = {"rate": self.rate is not None, "days": self.days != 1, "edge": self.edge}
+            for option in (name for name, there in given.items() if there):
+                raise LakehouseError(f"--live and --{option} do not go together: live, events come when they happen.")
         if not 1971 <= self.start.year <= 2199:
             raise LakehouseError(f"--start is in the year {self.start.year}; it must lie between 1971 and 2199.")
         if self.start.tzinfo is None or self.start.utcoffset() != timedelta(0):
@@ -53,14 +61,19 @@ class Plan:
         return int(self.start.timestamp()) * 1000
 
     @property
+    def length(self) -> timedelta:
+        """Give how long the period is."""
+        return timedelta(days=self.days) if self.live is None else timedelta(seconds=self.live)
+
+    @property
     def end(self) -> datetime:
         """Give the first moment after the period."""
-        return self.start + timedelta(days=self.days)
+        return self.start + self.length
 
     @property
     def end_ms(self) -> int:
         """Give the first moment after the period, in milliseconds since 1970."""
-        return self.start_ms + self.days * 86_400_000
+        return self.start_ms + self.length // timedelta(milliseconds=1)
 
     @property
     def shards(self) -> int:

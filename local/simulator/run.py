@@ -24,12 +24,12 @@ _POLL_SECONDS = 1.0
 
 
 def simulate(settings: Settings, plan: Plan, console: Console) -> Truth:
-    """Write a plan's records into the log, in bulk or at its rate, and their truth into the home."""
+    """Write a plan's records into the log, in bulk, at its rate or as they arrive, and their truth into the home."""
     ensure_topics(settings)
     names = list(topics_of(plan))
     before = end_offsets(settings, names)
     truth.refuse_again(settings, plan, log_is_empty=not any(before.values()))
-    spark = None if plan.rate else session(settings, "simulate")
+    spark = None if plan.rate or plan.live else session(settings, "simulate")
     truth.begin(settings, plan)
     try:
         with _progress(console) as progress:
@@ -74,7 +74,6 @@ def _bulk(settings: Settings, spark: SparkSession, plan: Plan, progress: Progres
 
 
 def _paced(settings: Settings, plan: Plan, progress: Progress) -> Truth:
-    assert plan.rate is not None  # noqa: S101 - what makes a plan a paced one
     told = truth.new_truth(plan)
     generating = progress.add_task("Generating", total=plan.shards, unit="shards")
     sending = progress.add_task("Sending", total=0, unit="records")
@@ -89,7 +88,10 @@ def _paced(settings: Settings, plan: Plan, progress: Progress) -> Truth:
         progress.update(sending, total=generated)
 
     with _stop_on_signal() as stop, arrivals.in_arrival_order(plan, settings.home / "tmp", done) as records:
-        paced.send(settings, records, plan.rate, told, stop, lambda n: progress.update(sending, advance=n))
+        handed_out = (
+            paced.at_rate(records, plan.rate, stop) if plan.rate else paced.as_they_arrive(records, plan.end_ms, stop)
+        )
+        paced.send(settings, handed_out, told, lambda n: progress.update(sending, advance=n))
     told.stopped = stop.is_set()
     return told
 

@@ -23,7 +23,9 @@ _ORDER = 0.33
 
 
 def visit_times(plan: Plan, people: int, dice: Dice) -> tuple[Ints, Ints]:
-    """Draw who comes when, by the daily curve; everyone comes at least once."""
+    """Draw who comes when, by the daily curve; everyone comes at least once, and just once while it is live."""
+    if plan.live is not None:
+        return np.arange(people), plan.start_ms + dice.below(plan.end_ms - plan.start_ms, people)
     counts = dice.pick(_VISITS_PER_DAY, people * plan.days).reshape(people, plan.days)
     absent = np.flatnonzero(counts.sum(axis=1) == 0)
     counts[absent, dice.below(plan.days, len(absent))] = 1

@@ -46,21 +46,24 @@ finality as (
 ),
 
 -- An order and its payment count on the day, and in the tier, of the moment its product was put into the cart.
-steps as (
+-- By user first: to count distinct users four times would go through every click five times.
+visitors as (
 
     select
         clicks.clicked_on as day,
         clicks.tier,
-        if(clicks.click_type = 'page_view', clicks.user_id, null) as viewer,
-        if(clicks.click_type = 'add_to_cart', clicks.user_id, null) as carter,
-        if(conversions.order_id is not null, clicks.user_id, null) as buyer,
-        if(order_payments.paid, clicks.user_id, null) as payer,
-        conversions.order_id,
-        conversions.amount_cents
+        clicks.user_id,
+        bool_or(clicks.click_type = 'page_view') as viewed,
+        bool_or(clicks.click_type = 'add_to_cart') as carted,
+        bool_or(conversions.order_id is not null) as bought,
+        bool_or(order_payments.paid) as paid,
+        count(conversions.order_id) as orders,
+        sum(conversions.amount_cents) as ordered_cents
     from clicks
     left join conversions on conversions.cart_event_id = clicks.click_id
     left join order_payments on order_payments.order_id = conversions.order_id
     where clicks.click_type in ('page_view', 'add_to_cart')
+    group by clicks.clicked_on, clicks.tier, clicks.user_id
 
 ),
 
@@ -69,13 +72,13 @@ counted as (
     select
         day,
         tier,
-        count(distinct viewer) as viewers,
-        count(distinct carter) as carters,
-        count(distinct buyer) as buyers,
-        count(distinct payer) as payers,
-        count(order_id) as orders,
-        coalesce(sum(amount_cents), 0) as ordered_cents
-    from steps
+        count_if(viewed) as viewers,
+        count_if(carted) as carters,
+        count_if(bought) as buyers,
+        count_if(paid) as payers,
+        sum(orders) as orders,
+        coalesce(sum(ordered_cents), 0) as ordered_cents
+    from visitors
     group by day, tier
 
 ),

@@ -1,4 +1,4 @@
-"""The demo's part on Lambda: the batch layer recomputes everything, is checked, and published."""
+"""The demo's part on Lambda: the batch layer recomputes its answers, is checked, and published."""
 
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -8,9 +8,9 @@ from batch.run import run
 from config.settings import Settings
 
 
-def show_batch(console: Console, settings: Settings, spark: SparkSession) -> bool:
-    """Run the batch layer; say whether it was published."""
+def show_batch(console: Console, settings: Settings, spark: SparkSession, *, full: bool = True) -> bool:
+    """Run the batch layer, on everything or on what has changed; say whether it was published."""
     with console.status("The archive …") as status:
-        result = run(spark, settings, full=True, watch=lambda what: status.update(f"{what} …"))
+        result = run(spark, settings, full=full, watch=lambda what: status.update(f"{what} …"))
     show(result, console)
     return result.publication is not None

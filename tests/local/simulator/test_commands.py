@@ -25,6 +25,11 @@ def test_a_mistake_is_named() -> None:
     assert "--late is 2" in str(result.exception)
 
 
+def test_what_is_live_begins_now() -> None:
+    result = CliRunner().invoke(app, ["--live", "10", "--start", "2026-02-01"])
+    assert "--live and --start" in str(result.exception)
+
+
 def test_a_broker_that_never_ran_is_named_with_the_command_that_starts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

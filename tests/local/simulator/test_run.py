@@ -122,7 +122,7 @@ def test_stopped_in_the_middle_the_truth_is_what_was_sent(log: Settings) -> None
             yield record
 
     before, told = ends(log, plan), new_truth(plan)
-    paced.send(log, arriving(), 100_000, told, stop, lambda _: None)
+    paced.send(log, paced.at_rate(arriving(), 100_000, stop), told, lambda _: None)
     sent = sum(ends(log, plan).values()) - sum(before.values())
     truth.write(log, plan, told)  # for whoever else looks into this log
     assert sent == sum(told.records.values()) == 1_234
@@ -134,3 +134,20 @@ def test_paced_keeps_to_its_rate(log: Settings, console: Console) -> None:
     told = simulate(log, plan, console)
     seconds = (datetime.now(UTC) - begin).total_seconds()
     assert seconds >= (sum(told.records.values()) - 1) / 200
+
+
+def test_live_records_come_no_sooner_than_they_arrive_and_are_stamped_when_they_do(
+    log: Settings, console: Console
+) -> None:
+    begin = datetime.now(UTC)
+    plan = Plan(**PLAN | {"events": 300}, start=begin, live=3)
+    before = ends(log, plan)
+    simulate(log, plan, console)
+    over = datetime.now(UTC).timestamp() * 1000
+    came = written(log, before, ends(log, plan))
+    in_time = {place: [record for record in all_ if record[0] < plan.end_ms] for place, all_ in expected(plan).items()}
+    assert set(came) == {place for place, records in in_time.items() if records}
+    for place, records in came.items():
+        assert [record[1:] for record in records] == [record[1:] for record in in_time[place]]
+        for (stamp, *_), (planned, *_) in zip(records, in_time[place], strict=True):
+            assert max(planned, begin.timestamp() * 1000) - 1 <= stamp <= over

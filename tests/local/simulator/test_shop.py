@@ -53,7 +53,10 @@ def test_another_seed_or_start_gives_other_ids(plan: Plan, records: list[Record]
         assert ids.isdisjoint(record.id for record in shard_records(other, 0))
 
 
-@pytest.mark.parametrize("options", [{"events": 1}, {"events": 777}, {"events": 25_001}, {"events": 3_000, "days": 9}])
+@pytest.mark.parametrize(
+    "options",
+    [{"events": 1}, {"events": 777}, {"events": 25_001}, {"events": 3_000, "days": 9}, {"events": 300, "live": 30}],
+)
 def test_there_are_exactly_as_many_events_as_asked_for(options: dict[str, Any]) -> None:
     plan = Plan(**options)
     firsts = [record for shard in range(plan.shards) for record in first_copies(shard_records(plan, shard))]
