@@ -153,7 +153,7 @@ def batches_at(
     path: Path, columns: dict[str, pc.Expression], which: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read what columns make of a table's rows, some rows at a time; none where there is no table."""
-    if deltalake.DeltaTable.is_deltatable(str(path)):
+    if made(path):
         dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
         yield from dataset.to_batches(columns=columns, filter=which, use_threads=False)
 
