@@ -89,7 +89,7 @@ def broken_off(settings: Settings, generation: int) -> Replay:
         after = {"built": f"lakehouse replay verify {generation}", "verified": f"lakehouse replay promote {generation}"}
         raise LakehouseError(
             f"Replay {generation} was not broken off: it is {found.state}.",
-            f"{after[found.state]}; for what came since, it goes on by itself once it is served",
+            f"{after[found.state]}   (what came into the log since is landed once it is served)",
         )
     return found
 
