@@ -50,18 +50,21 @@ def show_gold(console: Console, settings: Settings) -> bool:
 
 def show_reactor(console: Console, settings: Settings, truth: Truth) -> bool:
     """Retry the day's failed payments at an API that fails at first; say whether each took effect once."""
-    api = PaymentApi(settings, Behaviour(mode=Mode.FAIL, calls=10))
+    # Fewer than a payment has tries: on a small day they may all be of one payment, which must not be given up.
+    failing = settings.reactor.tries - 1
+    api = PaymentApi(settings, Behaviour(mode=Mode.FAIL, calls=failing))
     serving = Thread(target=api.serve_forever, kwargs={"poll_interval": 0.1})
     serving.start()
     try:
-        with console.status("Retrying; the API fails the first ten calls …"):
+        with console.status(f"Retrying; the API fails the first {failing} calls …"):
             seen = react(settings, until_caught_up=True, watch=lambda _: None)
         calls, effects = api.store.totals()
     finally:
         api.stop()
         serving.join()
     console.print(
-        f"{calls:,} calls, of which the API failed ten: {seen.counts['accepted']:,} payments accepted, "
+        f"{calls:,} calls, of which the API failed {min(failing, calls)}: "
+        f"{seen.counts['accepted']:,} payments accepted, "
         f"{seen.counts['declined']:,} declined, {seen.counts['copies']:,} copies left alone."
     )
     return _beside(
