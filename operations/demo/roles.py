@@ -63,7 +63,8 @@ def show_reactor(console: Console, settings: Settings, truth: Truth) -> bool:
         api.stop()
         serving.join()
     console.print(
-        f"{calls:,} calls, of which the API failed {min(failing, calls)}: {seen.counts['accepted']:,} payments accepted, "
+        f"{calls:,} calls, of which the API failed {min(failing, calls)}: "
+        f"{seen.counts['accepted']:,} payments accepted, "
         f"{seen.counts['declined']:,} declined, {seen.counts['copies']:,} copies left alone."
     )
     return _beside(

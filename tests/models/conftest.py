@@ -134,7 +134,9 @@ class Wanted:
 def environ(settings: Settings) -> dict[str, str]:
     """Give the variables with which commands work in a home, and find those of this environment."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return os.environ | {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200"}
+    # A user's shell has none of those that this process has set for its Spark.
+    shell = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    return shell | {"LAKEHOUSE_HOME": str(settings.home), "PATH": path, "COLUMNS": "200"}
 
 
 def done(settings: Settings, command: list[str]) -> str:
