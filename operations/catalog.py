@@ -87,7 +87,9 @@ def queries(settings: Settings) -> dict[str, str]:
 def _names(table: Table) -> list[str]:
     """Name a table, and what is merged of it where there is a batch layer."""
     short = table.name.partition(".")[2]
-    both = table.layer == "gold" and importlib.util.find_spec("batch.views")
+    # Asked for one after the other: of a package that was left out, a module cannot even be looked for.
+    there = importlib.util.find_spec("batch") and importlib.util.find_spec("batch.views")
+    both = table.layer == "gold" and there
     return [table.name, f"merged.{short}"] if both else [table.name]
 
 
