@@ -3,7 +3,7 @@
 import io
 import os
 from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
@@ -15,6 +15,8 @@ from config.settings import PREFIX, Settings, load_settings
 if TYPE_CHECKING:
     from handmade import Lake, Log
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
 
     from local.broker import Broker
 
@@ -22,7 +24,7 @@ Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 Hook = Generator[None, Report, Report]
 SKIPS = Path(__file__).parent / "skips.txt"
 SHARED = ("template", "models", "streaming/replay")
-"""Folders whose tests share what takes long to build, longest first; elsewhere only those of a file share anything."""
+"""Folders whose tests share what takes long to build; elsewhere only those of a file share anything."""
 
 WITHOUT_CODE = ("-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
 
@@ -107,16 +109,17 @@ def console() -> Console:
     return Console(file=io.StringIO(), record=True, width=240, highlight=False)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give to one process what shares fixtures; begin with what takes longest, so that all end together."""
-    here = Path(__file__).parent
-    for item in items:
-        folder = item.path.relative_to(here).parent.as_posix()
-        item.add_marker(pytest.mark.xdist_group(folder if folder in SHARED else str(item.path)))
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        first = {str(here / folder): place for place, folder in enumerate(SHARED)}
-        items.sort(key=lambda item: first.get(str(item.path.parent), len(first)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
+    """Where tests run in several processes, give to one of them what shares fixtures."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = PurePosixPath(nodeid.partition("::")[0]).relative_to("tests")
+            return str(file.parent) if str(file.parent) in SHARED else str(file)
+
+    return ByWhatIsShared(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
