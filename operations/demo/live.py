@@ -22,7 +22,7 @@ from streaming.job import job_named, jobs
 from streaming.ledger import landed_up_to
 from streaming.runner import Runner
 
-SECONDS = 30
+SECONDS = 20
 # Fewer clicks than make an hour a busy one: the day before was in January, and between two busy hours no hour may be
 # missing (expectations/rules/silver.clicks.yaml).
 EVENTS = 200
