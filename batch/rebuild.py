@@ -54,7 +54,7 @@ class Rebuild:
                 if self.base and not segments.by_days(contract.table):
                     source = self._judged().filter(F.col("topic") == contract.topic.name)
                     copies = records.exceptions(source, horizon)
-                rows = records.landed(source, copies, contract.topic.name)
+                rows = records.landed(source, copies, contract)
                 writes.append(partial(self._write, contract.table.name, rows, touched, watch))
         if days:
             quarantined = records.quarantined(judged, aside, archive)

@@ -18,7 +18,7 @@ from batch.segments import SEGMENT
 from config.settings import ROOT, Settings
 from streaming.failpoints import failpoint
 from streaming.landing import judged
-from streaming.parsing import contracts
+from streaming.parsing import Contract, landing_columns
 from streaming.tables import ORIGIN
 from streaming.verdicts import REUSED_ID
 
@@ -66,8 +66,7 @@ def judge(archive: DataFrame, settings: Settings, *, full: bool) -> None:
         new = _beyond(archive, known.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end")))
     found = judged(new.withColumnRenamed("arrival_time", "timestamp")).select(
         *ORIGIN,
-        *("arrival_time", "event_id", "event_time", "rules", "content_hash", "mark"),
-        *(F.col(f"`{contract.topic.name}`") for contract in contracts()),
+        *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "mark", "event"),
         F.when(broken, F.col("key")).alias("key"),
         F.when(broken, F.col("value")).alias("value"),
         # The event time of a broken record may be anything.
@@ -111,10 +110,11 @@ def exceptions(records: DataFrame, horizon_minutes: int) -> DataFrame:
     )
 
 
-def landed(records: DataFrame, aside: DataFrame, topic: str) -> DataFrame:
+def landed(records: DataFrame, aside: DataFrame, contract: Contract) -> DataFrame:
     """Give the events of a topic: valid, each once."""
-    valid = records.filter((F.col("topic") == topic) & (F.size("rules") == 0))
-    return valid.join(F.broadcast(aside.select(*ORIGIN)), list(ORIGIN), "left_anti").select(f"`{topic}`.*", SEGMENT)
+    valid = records.filter((F.col("topic") == contract.topic.name) & (F.size("rules") == 0))
+    once = valid.join(F.broadcast(aside.select(*ORIGIN)), list(ORIGIN), "left_anti")
+    return once.select(*landing_columns(contract), SEGMENT)
 
 
 def duplicates(records: DataFrame, aside: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from benchmarks.landing import parsed_events
 from config.declarations import topics
-from config.kafka import end_offsets, spark_options
+from config.kafka import end_offsets, spark_source_options
 from config.settings import Settings
 from streaming.roles.aggregator.revenue_per_hour import revenue_per_hour
 
@@ -39,7 +39,7 @@ class NaiveChain:
             ends.setdefault(topic, {})[str(partition)] = offset
         log = (
             self._spark.readStream.format("kafka")
-            .options(**spark_options(self._settings))
+            .options(**spark_source_options(self._settings))
             .option("subscribe", ",".join(names))
             .option("startingOffsets", json.dumps(ends))
             .load()

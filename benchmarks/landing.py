@@ -11,7 +11,7 @@ from rich.console import Console
 from benchmarks._memory import memory
 from benchmarks._timing import took
 from config.declarations import topics
-from config.kafka import end_offsets, spark_options
+from config.kafka import end_offsets, spark_source_options
 from config.settings import Settings
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -62,11 +62,7 @@ def write_nowhere(rows: DataFrame) -> None:
 def _parsed(spark: SparkSession, settings: Settings, names: list[str]) -> DataFrame:
     """Read the log and parse every record: what any landing must at least do."""
     log = (
-        spark.read.format("kafka")
-        .options(**spark_options(settings))
-        .option("subscribe", ",".join(names))
-        .option("kafka.isolation.level", "read_committed")
-        .load()
+        spark.read.format("kafka").options(**spark_source_options(settings)).option("subscribe", ",".join(names)).load()
     )
     return log.select(*parsed_events(names))
 

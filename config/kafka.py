@@ -64,6 +64,19 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return options
 
 
+def spark_source_options(settings: Settings) -> dict[str, str]:
+    """Give the options of Spark's Kafka source: its connection, what it reads, and how it asks for it."""
+    return {
+        **spark_options(settings),
+        "kafka.isolation.level": "read_committed",
+        # After each poll Spark asks where the partition ends, on the connection on which a fetch beyond that end waits
+        # for records to come, half a second by default; but it only ever reads records that are there.
+        "kafka.fetch.max.wait.ms": "10",
+        "kafka.max.poll.records": "5000",
+        "kafka.receive.buffer.bytes": str(2**20),
+    }
+
+
 @contextmanager
 def reachable(settings: Settings) -> Iterator[None]:
     """Turn a log that does not answer into a message with the way out."""

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import landed_tables, topics
-from config.kafka import begin_offsets, end_offsets, spark_options
+from config.kafka import begin_offsets, end_offsets, spark_source_options
 from config.settings import Settings
 from expectations.quarantine.plan import unfinished
 from expectations.standing import LANDING, REDRIVE, standing, stretch
@@ -159,11 +159,10 @@ def _log(spark: SparkSession, settings: Settings, ends: ledger.Ends) -> DataFram
     since = {topic: dict.fromkeys(partitions, -2) for topic, partitions in until.items()}
     return (
         spark.read.format("kafka")
-        .options(**spark_options(settings))
+        .options(**spark_source_options(settings))
         .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in until.items()}))
         .option("startingOffsets", json.dumps(since))
         .option("endingOffsets", json.dumps(until))
-        .option("kafka.isolation.level", "read_committed")
         .load()
         .select(*ORIGIN)
     )

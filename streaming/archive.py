@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from config.kafka import Offsets, spark_options
+from config.kafka import Offsets, spark_source_options
 from config.settings import Settings
 from streaming import ledger
 from streaming.job import Job
@@ -39,11 +39,10 @@ def between(spark: SparkSession, settings: Settings, ranges: dict[tuple[str, int
     until = by_topic({place: high for place, (_, high) in ranges.items()})
     log = (
         spark.read.format("kafka")
-        .options(**spark_options(settings))
+        .options(**spark_source_options(settings))
         .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in until.items()}))
         .option("startingOffsets", json.dumps(since))
         .option("endingOffsets", json.dumps(until))
-        .option("kafka.isolation.level", "read_committed")
         .option("includeHeaders", True)
         .load()
     )

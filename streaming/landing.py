@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from config.declarations import table_named, topics
 from streaming import ledger
 from streaming.job import LOG, Batch, Job
-from streaming.parsing import contracts, parse
+from streaming.parsing import Contract, contracts, landing_columns, parse, places
 from streaming.tables import ORIGIN, append, brought_here
 from streaming.verdicts import NEEDED, SILVER, sort_out
 
@@ -93,14 +93,24 @@ def _of_arrow(rows: pa.Table, verdicts: pa.Table) -> dict[str, Rows]:
     parts: dict[str, Rows] = {ARCHIVE: rows}
     lands = pc.equal(verdicts["verdict"], SILVER)
     for contract in contracts():
-        here = rows[contract.topic.name].filter(pc.and_(lands, pc.equal(rows["topic"], contract.topic.name)))
-        if len(here):
-            parts[contract.table.name] = pa.Table.from_struct_array(here.combine_chunks())
+        here = pc.and_(lands, pc.equal(rows["topic"], contract.topic.name))
+        if pc.any(here).as_py():
+            parts[contract.table.name] = typed(rows, contract).filter(here)
     others = pc.invert(lands)
     aside, why = rows.drop_columns(["rules"]).filter(others), verdicts.filter(others)
     for column in ("verdict", "rules", "duplicate_of"):
         aside = aside.append_column(column, why[column])
     return parts | _aside(aside)
+
+
+def typed(rows: pa.Table, contract: Contract) -> pa.Table:
+    """Take the columns of a topic's table out of judged rows that are here."""
+    return pa.table(
+        {
+            name: pc.struct_field(rows[place[0]], list(place[1:])) if len(place) > 1 else rows[name]
+            for name, place in places(contract).items()
+        }
+    )
 
 
 def _of_spark(rows: DataFrame, verdicts: pa.Table) -> dict[str, Rows]:
@@ -115,7 +125,7 @@ def _of_spark(rows: DataFrame, verdicts: pa.Table) -> dict[str, Rows]:
         if contract.topic.name in landing:
             here = rows.filter(F.col("topic") == contract.topic.name)
             here = here.join(few.select(*ORIGIN), list(ORIGIN), "left_anti") if few else here
-            parts[contract.table.name] = here.select(f"`{contract.topic.name}`.*")
+            parts[contract.table.name] = here.select(*landing_columns(contract))
     return parts | _aside(rows.drop("rules").join(few, list(ORIGIN)).toArrow()) if few else parts
 
 

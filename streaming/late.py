@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from config.declarations import table_named
 from config.errors import LakehouseError
 from streaming.job import Batch
-from streaming.parsing import parse
+from streaming.parsing import contracts, landing_columns, parse
 from streaming.tables import read, upsert
 
 TABLE = "silver.late"
@@ -71,7 +71,8 @@ def typed_late(late: DataFrame, topic: str) -> DataFrame:
         F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),
         "arrival_time",
     )
-    return parse(records).select(f"`{topic}`.*")
+    (contract,) = (contract for contract in contracts() if contract.topic.name == topic)
+    return parse(records).select(*landing_columns(contract))
 
 
 def refuse_unknown(configured: Mapping[str, str], able: list[str]) -> None:

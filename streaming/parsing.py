@@ -17,6 +17,12 @@ from config.declarations import Table, Topic, landed_tables, topics
 from expectations.rules import Rule, rules
 
 CORRUPT = "_corrupt"
+OF_A_RECORD = {
+    **{"event_id": "string", "event_time": "timestamp", "event_date": "date", "arrival_time": "timestamp"},
+    **{"partition": "int", "offset": "bigint", "content_hash": "bigint"},
+}
+"""What there is of every record, whatever its topic: a judged row has it once, beside its event."""
+
 JSON_OPTIONS = {
     "columnNameOfCorruptRecord": CORRUPT,
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'",
@@ -45,7 +51,10 @@ def contracts() -> tuple[Contract, ...]:
 
 
 def parse(records: DataFrame) -> DataFrame:
-    """Give each record its row (a struct for each topic, as its table has it), how late it came, and what it broke.
+    """Give each record its event, typed, how late it came, and what it broke.
+
+    All topics share the fields of one event: of a struct for each topic, most would be empty in every row, and nothing
+    costs as much to carry about as emptiness in many columns.
 
     records: topic, partition, offset, key, value, headers, arrival_time
     """
@@ -53,8 +62,28 @@ def parse(records: DataFrame) -> DataFrame:
     return (
         records.select("*", *events)
         .select("*", *first_sight)
-        .select(*records.columns, "content_hash", "event_id", "event_time", *found)
+        .select(*records.columns, "content_hash", "event_id", "event_time", "event_date", *found)
     )
+
+
+def landing_columns(contract: Contract) -> list[Column]:
+    """Take the columns of a topic's table out of judged rows."""
+    return [F.col(".".join(f"`{part}`" for part in place)).alias(name) for name, place in places(contract).items()]
+
+
+def places(contract: Contract) -> dict[str, tuple[str, ...]]:
+    """Say where a judged row has each column of a topic's table: beside its event, or in a field of it."""
+    return {
+        name: (name,) if column.source == name and OF_A_RECORD.get(name) == column.type else ("event", field)
+        for name, column in contract.table.stored.items()
+        for field in [_shared(name) or f"{contract.topic.name}:{name}"]
+    }
+
+
+def _shared(name: str) -> str | None:
+    """Give a column's name if it has the same type wherever it is declared, and one field can serve all topics."""
+    types = {c.table.stored[name].type for c in contracts() if name in c.table.stored}
+    return name if len(types) == 1 else None
 
 
 @cache
@@ -63,25 +92,24 @@ def _steps() -> tuple[list[Column], list[Column], list[Column]]:
     promised = contracts()
     # Once: each time that a binary column is taken for text, Spark copies it.
     text = F.col("value").cast("string").alias("text")
-    # Nullable, though it never is: Arrow takes no column for which a record of another topic has nothing.
-    content_hash = F.when(F.col("topic").isNotNull(), F.xxhash64("value")).alias("content_hash")
     broken = F.when(F.col("clean"), F.array().cast("array<string>")).otherwise(_per_topic(promised, _broken))
     found = [
         F.expr("case when lateness > allowance then lateness end").alias("late_by_ms"),
         broken.alias("rules"),
-        *(F.when(F.col("topic") == c.topic.name, F.struct(*_typed(c))).alias(c.topic.name) for c in promised),
+        F.struct(*_typed(promised)).alias("event"),
     ]
-    return [content_hash, text, *_events(promised)], _first_sight(promised), found
+    return [F.xxhash64("value").alias("content_hash"), text, *_events(promised)], _first_sight(promised), found
 
 
-def _typed(contract: Contract) -> list[Column]:
-    """Take the table's columns out of the parsed event, and what every landed table has out of the record."""
-    beside = ("arrival_time", "partition", "offset", "content_hash", "event_date")
-    found = []
-    for name, column in contract.table.stored.items():
-        path = F.col(name) if name in beside else _field(contract, str(column.source))
-        found.append(path.cast(column.type).alias(name))
-    return found
+def _typed(promised: tuple[Contract, ...]) -> list[Column]:
+    """Take the fields that tables declare out of the parsed events; of a record's topics only one has parsed it."""
+    found: dict[str, list[Column]] = {}
+    for contract in promised:
+        for name, place in places(contract).items():
+            if place[0] == "event":
+                column = contract.table.stored[name]
+                found.setdefault(place[1], []).append(_field(contract, str(column.source)).cast(column.type))
+    return [F.coalesce(*columns).alias(field) for field, columns in found.items()]
 
 
 def _events(promised: tuple[Contract, ...]) -> list[Column]:
@@ -96,12 +124,12 @@ def _events(promised: tuple[Contract, ...]) -> list[Column]:
 
 def _first_sight(promised: tuple[Contract, ...]) -> list[Column]:
     clean = F.coalesce(_per_topic(promised, _clean), F.lit(False))
-    event_time = _per_topic(promised, _event_time)
+    event_time = F.coalesce(*(_field(c, "event_time") for c in promised))
     return [
         clean.alias("clean"),
         # In the same step, where Spark works `clean` out once: one more step is one more copy of every row.
         F.when(~clean, F.expr("try_parse_json(text)")).alias("variant"),
-        _per_topic(promised, lambda c: _field(c, "event_id")).alias("event_id"),
+        F.coalesce(*(_field(c, "event_id") for c in promised)).alias("event_id"),
         event_time.alias("event_time"),
         F.to_date(event_time).alias("event_date"),
         (F.unix_millis("arrival_time") - F.unix_millis(event_time)).alias("lateness"),
@@ -119,10 +147,6 @@ def _per_topic(promised: tuple[Contract, ...], make: Callable[[Contract], Column
 
 def _field(contract: Contract, path: str) -> Column:
     return F.col(f"`{contract.topic.name}`.{path}")
-
-
-def _event_time(contract: Contract) -> Column:
-    return _field(contract, "event_time")
 
 
 def _allowance(contract: Contract) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
-from config.kafka import spark_options
+from config.kafka import spark_source_options
 from config.settings import Settings
 from streaming.archive import fill_gap
 from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
@@ -101,14 +101,12 @@ class Runner:
         starting = checkpoint.starting_offsets if checkpoint.starting_offsets != "earliest" else self.build.starting
         return (
             self.spark.readStream.format("kafka")
-            .options(**spark_options(self.settings))
+            .options(**spark_source_options(self.settings))
             .option("subscribe", ",".join(job.topics))
             .option("startingOffsets", starting)
             .option("maxOffsetsPerTrigger", self.settings.streaming.records_per_batch)
-            .option("kafka.isolation.level", "read_committed")
             .option("includeHeaders", True)
             .load()
-            .coalesce(2 * self.settings.spark.cores)  # as many files in each commit, whatever the number of partitions
         )
 
     def _archive(self, job: Job) -> DataFrame:

@@ -25,7 +25,7 @@ from expectations.standing import LANDING, REDRIVE
 from streaming import ledger
 from streaming.failpoints import failpoint
 from streaming.job import Batch
-from streaming.landing import judged
+from streaming.landing import judged, typed
 from streaming.lock import writing
 from streaming.parsing import contracts
 from streaming.runner import RECORDS_WORTH_COMPILING
@@ -147,7 +147,7 @@ def _parts(rows: pa.Table) -> dict[str, pa.Table]:
     for contract in sorted(contracts(), key=lambda contract: contract.table.versioned_by is None):
         here = rows.filter(pc.and_(lands, pc.equal(rows["topic"], contract.topic.name)))
         if len(here):
-            parts[contract.table.name] = pa.Table.from_struct_array(here[contract.topic.name].combine_chunks())
+            parts[contract.table.name] = typed(here, contract)
     parts |= {name: rows.filter(pc.equal(rows["verdict"], verdict)) for name, verdict in ASIDE.items()}
     return {name: part for name, part in parts.items() if len(part)}
 

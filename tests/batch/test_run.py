@@ -20,6 +20,7 @@ from config.declarations import tables
 from config.errors import LakehouseError
 from local.simulator.plan import Plan
 from operations.cost import recorded
+from streaming.parsing import Contract
 
 TABLES = [name for name in tables() if name.startswith(("silver.", "gold.")) and name != "silver.late"]
 
@@ -82,12 +83,12 @@ def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
     assert first.publication, first.audit.failures
 
     # As if a mistake in the code had lost an hour, and let negative prices and copies through: landing never would.
-    def careless(records: DataFrame, aside: DataFrame, topic: str) -> DataFrame:
-        rows = landed(records, aside, topic)
-        if topic == "clicks":  # every event of the day within three hours, and of these one without any
+    def careless(records: DataFrame, aside: DataFrame, contract: Contract) -> DataFrame:
+        rows = landed(records, aside, contract)
+        if contract.topic.name == "clicks":  # every event of the day within three hours, and of these one without any
             hour = F.expr("date_trunc('day', event_time) + make_dt_interval(0, 2 * (hour(event_time) % 2))")
             return rows.withColumn("event_time", hour)
-        if topic != "payments":
+        if contract.topic.name != "payments":
             return rows
         return rows.withColumn("amount_cents", F.lit(-5)).unionByName(rows.limit(1))
 
