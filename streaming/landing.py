@@ -28,6 +28,9 @@ from streaming.verdicts import NEEDED, SILVER, sort_out
 
 ARCHIVE = "bronze.events"
 SIDE_TABLES = {"silver.quarantine": "quarantined", "silver.late": "late", "silver.duplicates": "duplicates"}
+FEW = 20_000
+"""Up to so many records, a task for each partition of the log costs more than it shares."""
+
 Rows: TypeAlias = pa.Table | DataFrame
 
 
@@ -65,12 +68,16 @@ def _held(batch: Batch) -> Iterator[Rows]:
 
     A cached frame would carry its whole plan into every plan built on it, and planning would cost more than the work.
     """
-    if batch.records <= batch.settings.streaming.records_on_driver and (here := brought_here(batch.rows)) is not None:
+    configured, cores = batch.settings.streaming, batch.settings.spark.cores
+    rows = batch.rows.coalesce(cores) if 0 < batch.records <= FEW else batch.rows
+    if batch.records <= configured.records_on_driver and (here := brought_here(rows)) is not None:
         yield here
         return
-    kept = batch.rows.localCheckpoint()
+    kept = rows.localCheckpoint()
     try:
-        yield kept
+        # As many files in each commit whatever the number of partitions, so that who follows it reads it whole. Not
+        # before this: neighbours would be put together, and all of a large topic is parsed by one core.
+        yield kept.coalesce(2 * cores)
     finally:
         kept._jdf.queryExecution().logical().rdd().unpersist(False)
 
