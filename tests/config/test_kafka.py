@@ -8,7 +8,15 @@ from pyspark.sql import SparkSession
 
 from config.declarations import topics
 from config.errors import LakehouseError
-from config.kafka import begin_offsets, end_offsets, ensure_topics, python_options, servers, spark_options
+from config.kafka import (
+    begin_offsets,
+    end_offsets,
+    ensure_topics,
+    python_options,
+    servers,
+    spark_options,
+    spark_source_options,
+)
 from config.settings import Settings, load_settings
 
 SECRET = "hunter2"
@@ -31,6 +39,14 @@ def test_an_external_kafka_is_used_as_given(fresh_home: Settings, monkeypatch: p
     assert servers(external) == "one.example:9092,two.example:9093"
     assert python_options(external)["bootstrap_servers"] == ["one.example:9092", "two.example:9093"]
     assert spark_options(external)["kafka.bootstrap.servers"] == "one.example:9092,two.example:9093"
+
+
+def test_spark_reads_what_is_committed_and_waits_for_nothing(secured: Settings) -> None:
+    options = spark_source_options(secured)
+    assert options.items() >= spark_options(secured).items()
+    assert options["kafka.isolation.level"] == "read_committed"
+    # Half a second by default, which each partition of each micro-batch would pay (docs/decisions/0021).
+    assert int(options["kafka.fetch.max.wait.ms"]) <= 50
 
 
 def test_the_embedded_broker_is_found_where_it_was_started(fresh_home: Settings) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,7 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from streaming.parsing import parse
+from streaming import parsing
+from streaming.landing import typed
+from streaming.parsing import contracts, landing_columns, parse
 
 ARRIVAL = datetime(2026, 1, 5, 12, 0, 1, tzinfo=UTC)
 GOOD: dict[str, Any] = {
@@ -127,6 +130,34 @@ def test_late_begins_one_millisecond_past_the_allowance(spark: SparkSession, lat
     row = parse(spark.createDataFrame([("clicks", 0, 0, b"u1", value, None, ARRIVAL)], RECORD)).first()
     assert row is not None
     assert (row.late_by_ms == late_by) if is_late else (row.late_by_ms is None)
+
+
+def test_a_column_that_two_tables_declare_differently_keeps_its_type_in_each(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clicks, payments = (c for c in contracts() if c.topic.name in ("clicks", "payments"))
+    as_number = clicks.table.columns["user_id"].model_copy(update={"type": "bigint", "source": "dwell_ms"})
+    other = clicks.table.model_copy(update={"columns": {**clicks.table.columns, "user_id": as_number}})
+    promised = (replace(clicks, table=other), payments)
+    paid = {name: GOOD[name] for name in ("event_id", "event_time", "schema_version", "user_id")} | {
+        "type": "payment_received", "order_id": "o1", "payment_id": "y1", "merchant_id": "m1",
+        "amount_cents": 7, "method": "card", "country": "DE",
+    }  # fmt: skip
+    rows = [
+        ("clicks", 0, 0, b"u1", spelled(GOOD), None, ARRIVAL),
+        ("payments", 0, 1, b"o1", spelled(paid), None, ARRIVAL),
+    ]
+    monkeypatch.setattr(parsing, "contracts", lambda: promised)
+    parsing._steps.cache_clear()
+    try:
+        judged = parse(spark.createDataFrame(rows, RECORD)).orderBy("offset")
+        here = judged.toArrow()
+        for number, (contract, user) in enumerate(zip(promised, (5, "u1"), strict=True)):
+            by_spark = judged.select(*landing_columns(contract)).toArrow().to_pylist()[number]
+            assert by_spark["user_id"] == user
+            assert typed(here, contract).to_pylist()[number] == by_spark
+    finally:
+        parsing._steps.cache_clear()
 
 
 JSON = st.recursive(
