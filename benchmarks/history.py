@@ -63,7 +63,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     for events in SIZES:
         found[events] = _measured(settings, spark, events)
         print(events, found[events], flush=True)  # it takes long: what is known is said at once
-    first, *_, last = found
+    first, last = min(found), max(found)
     figures = {f"{name}_of_{events}": value for events, each in found.items() for name, value in each.items()}
     grown = found[last]["records"] / found[first]["records"]
     for path in ("batch", "replay", "compare", "report", "duckdb"):
