@@ -74,16 +74,17 @@ def landing_columns(contract: Contract) -> list[Column]:
 def places(contract: Contract) -> dict[str, tuple[str, ...]]:
     """Say where a judged row has each column of a topic's table: beside its event, or in a field of it."""
     return {
-        name: (name,) if column.source == name and OF_A_RECORD.get(name) == column.type else ("event", field)
+        name: (name,)
+        if column.source == name and OF_A_RECORD.get(name) == column.type
+        else ("event", _event_field(contract, name))
         for name, column in contract.table.stored.items()
-        for field in [_shared(name) or f"{contract.topic.name}:{name}"]
     }
 
 
-def _shared(name: str) -> str | None:
-    """Give a column's name if it has the same type wherever it is declared, and one field can serve all topics."""
+def _event_field(contract: Contract, name: str) -> str:
+    """Name the event's field for a column: one for all topics if it has the same type wherever it is declared."""
     types = {c.table.stored[name].type for c in contracts() if name in c.table.stored}
-    return name if len(types) == 1 else None
+    return name if len(types) == 1 else f"{contract.topic.name}:{name}"
 
 
 @cache
