@@ -3,8 +3,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 python := .venv/bin/python
 ARGS ?=
-# Processes that run the tests side by side. Each has a Spark of its own, which takes 3 GiB.
-WORKERS ?= 1
+# Processes that run the tests side by side, each with a Spark of its own.
+WORKERS ?= $(shell config/setup.sh workers)
+pytest = $(python) -m pytest $(if $(filter-out 1,$(WORKERS)),-n $(WORKERS))
 
 .PHONY: help setup java packages demo test lint types format bench faults guides lock down clean purge
 
@@ -23,8 +24,8 @@ java: ## Install Java 17 or 21 where there is none (Debian, Ubuntu)
 demo: setup ## Run the main job, start to end
 	@$(python) -m lakehouse demo $(ARGS)
 
-test: setup ## Run the tests (ARGS="-k name" for some of them, WORKERS=2 in two processes)
-	@$(python) -m pytest $(if $(filter-out 1,$(WORKERS)),-n $(WORKERS)) $(ARGS)
+test: setup ## Run the tests (ARGS="-k name" for some of them, WORKERS=1 in one process)
+	@$(pytest) $(ARGS)
 
 lint: packages ## Check style and format
 	@$(python) -m ruff check . && $(python) -m ruff format --check .
@@ -39,15 +40,15 @@ bench: setup ## Measure rates and costs on this machine
 	@$(python) -m benchmarks $(ARGS)
 
 faults: setup ## Run the fault tests in their long form
-	@$(python) -m pytest -m faults $(ARGS)
+	@$(pytest) -m faults $(ARGS)
 
 guides: setup ## Follow every guide to its end, also those that take long
-	@$(python) -m pytest -m guides $(ARGS)
+	@$(pytest) -m guides $(ARGS)
 
 # feature: origin
 .PHONY: test-template
 test-template: setup ## Bake projects from the template, and run all tests of each
-	@$(python) -m pytest -m template $(ARGS)
+	@$(pytest) -m template $(ARGS)
 
 # end of feature: origin
 lock: packages ## Write requirements.lock from pyproject.toml (ARGS=--upgrade for newer versions)

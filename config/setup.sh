@@ -64,7 +64,19 @@ everything() {
   java=$(find_java $action)
   packages
   $python -m config.jars
+  $python -m operations.class_archive
   echo "Ready: $($python --version), $java"
+}
+
+# Print how many processes the tests may run in: one for each core, as far as each has 6 GiB.
+workers() {
+  local cores pages size room
+  if cores=$(getconf _NPROCESSORS_ONLN) && pages=$(getconf _PHYS_PAGES) && size=$(getconf PAGE_SIZE); then
+    room=$((pages * size / 6000000000))
+    echo $((room < 1 ? 1 : room < cores ? room : cores))
+  else
+    echo 1 # macOS does not tell its memory this way
+  fi 2>/dev/null
 }
 
 home() {
@@ -101,7 +113,7 @@ purge() {
 }
 
 case "${1:-}" in
-  everything | packages | down | clean | purge) "$1" ;;
+  everything | packages | workers | down | clean | purge) "$1" ;;
   java) find_java install ;;
-  *) fail "Usage: config/setup.sh everything | packages | java | down | clean | purge" ;;
+  *) fail "Usage: config/setup.sh everything | packages | java | workers | down | clean | purge" ;;
 esac

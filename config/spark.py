@@ -5,8 +5,8 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from config.classes import archive_options, class_path
 from config.errors import LakehouseError
-from config.jars import jars
 from config.java import find_java
 from config.rendering import render
 from config.settings import ROOT, Settings
@@ -25,7 +25,8 @@ def environment(settings: Settings) -> dict[str, str]:
         "memory": settings.spark.memory,
         "cores": settings.spark.cores,
         "ui": str(settings.spark.ui).lower(),
-        "jars": os.pathsep.join(str(jar) for jar in jars("spark", settings)),
+        "jars": os.pathsep.join(str(jar) for jar in class_path(settings)),
+        "archive": archive_options(settings),
         # The launcher splits Java options at blanks unless they are quoted.
         "quoted_tmp": f'"{tmp}"',
         "tmp": tmp,

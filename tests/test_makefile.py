@@ -44,6 +44,24 @@ def test_what_runs_the_system_sets_it_up_first(target: str):
     assert make("--dry-run", target).stdout.startswith("config/setup.sh everything\n")
 
 
+@pytest.mark.parametrize(("workers", "told"), [("1", "pytest"), ("3", "pytest -n 3")])
+def test_tests_run_in_as_many_processes_as_asked_for(workers: str, told: str):
+    assert make("--dry-run", "test", f"WORKERS={workers}").stdout.split("-m ")[-1].strip() == told
+
+
+@pytest.mark.parametrize(
+    ("pages", "workers"), [("1000000", "1"), ("3000000", "2"), ("90000000", "4"), ("undefined; exit 1", "1")]
+)
+def test_without_being_asked_they_run_on_every_core_that_has_memory(checkout: Path, pages: str, workers: str):
+    getconf = checkout / "stub" / "getconf"  # a machine of four cores
+    getconf.parent.mkdir()
+    answers = f"_NPROCESSORS_ONLN) echo 4 ;; PAGE_SIZE) echo 4096 ;; *) echo {pages} ;;"
+    getconf.write_text(f'#!/bin/sh\ncase "$1" in {answers} esac\n')
+    getconf.chmod(0o755)
+    done = make("--dry-run", "test", folder=checkout, PATH=f"{getconf.parent}:/usr/bin:/bin")
+    assert done.stdout.split("-m ")[-1].strip() == ("pytest" if workers == "1" else f"pytest -n {workers}")
+
+
 @pytest.mark.parametrize("target", ["down", "clean", "purge"])
 def test_with_nothing_set_up_there_is_nothing_to_take_away(checkout: Path, target: str):
     done = make(target, folder=checkout)
