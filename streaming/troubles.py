@@ -15,6 +15,12 @@ def explained(job: str, error: StreamingQueryException) -> LakehouseError:
             f"'{job}' stopped: Kafka no longer holds records that were not landed yet.\n{_first_lines(text)}",
             "Check the topics' retention in config/topics; nothing was skipped.",
         )
+    if "org.apache.kafka.common.errors.TimeoutException" in text:
+        return LakehouseError(
+            f"'{job}' stopped: Kafka did not answer in time.\n{_first_lines(text, 1)}",
+            f"Nothing is lost. `lakehouse broker status` tells whether the local one runs; once Kafka answers, "
+            f"`lakehouse stream run {job}` goes on where it stopped.",
+        )
     if "STATE_STORE" in text and "SCHEMA" in text:
         return LakehouseError(
             f"'{job}' stopped: what it keeps has another form than its configuration asks for, as after a change of "

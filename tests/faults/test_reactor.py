@@ -1,6 +1,5 @@
 """Faults of the reactor and of the API, for real: every failed payment takes effect once and has one outcome."""
 
-import os
 import random
 import signal
 import subprocess
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from killing import kill_broker
 from paying import QUICK, ask, calls, effects, outcomes, payment, send, serving, start, until
 
 from config.settings import Settings
@@ -106,14 +106,6 @@ def own_broker(fresh_home: Settings) -> Iterator[Broker]:
         broker.stop()
 
 
-def kill_broker(broker: Broker) -> None:
-    pid = broker.status().pid
-    assert pid
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: not broker.status().running)
-    broker.start()
-
-
 @pytest.mark.faults
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
@@ -131,6 +123,7 @@ def test_killed_at_random_with_the_api_and_the_broker(fresh_home: Settings, own_
                 victim.send_signal(signal.SIGKILL)
             if round_ % 3 == 2:
                 kill_broker(own_broker)
+                own_broker.start()
             process.kill()
     with api_process(home) as (_, address):
         with reactor(home, address, "--until-caught-up") as process:

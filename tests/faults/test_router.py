@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 from edge import clicks_of, clicks_since, records_of, send
+from killing import kill_broker
 
 from config.kafka import Offsets, end_offsets
 from config.settings import ROOT, Settings
@@ -145,11 +146,7 @@ def test_killed_at_random_and_the_broker_too(fresh_home: Settings, processes, se
             victim.kill()
             running[running.index(victim)] = start(processes)
             if turn == 3:
-                pid = broker.status().pid
-                assert pid
-                os.kill(pid, signal.SIGKILL)
-                while broker.status().running:
-                    time.sleep(0.1)
+                kill_broker(broker)
                 broker.start()
         ends_well(start(processes, "--until-caught-up"))
         for process in running:

@@ -10,6 +10,7 @@ from typing import IO
 from paying import until
 
 from config.settings import ROOT
+from local.broker import Broker
 
 LAKEHOUSE = [sys.executable, "-m", "lakehouse"]
 
@@ -45,3 +46,11 @@ def killed_when(holds: Callable[[IO[str]], bool], *arguments: str) -> bool:
         said, _ = process.communicate()
     assert process.returncode in (0, -signal.SIGKILL), said
     return process.returncode != 0
+
+
+def kill_broker(broker: Broker) -> None:
+    """Kill a broker, and see it gone."""
+    pid = broker.status().pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not broker.status().running)
