@@ -1,54 +1,34 @@
 """The demo: an act that fails is named, with how it ended and how to tell it again; one act alone has its own Kafka."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import pytest
 from rich.console import Console
 
 from config.errors import LakehouseError
 from config.settings import Settings
+from local.broker import Broker
 from operations.demo import chapters, story
 from operations.demo.chapters import Chapter, Stage
 
 OPTIONS = {"events": 2000, "seed": 9}
 
 
-@dataclass
-class FakeKafka:
-    """Stands in for the broker, and remembers whether it runs."""
-
-    running: bool = False
-    note: str = "running"
-    port: int = 1
-
-    def __call__(self, _: Settings) -> "FakeKafka":
-        return self
-
-    def status(self) -> "FakeKafka":
-        return self
-
-    def start(self) -> "FakeKafka":
-        self.running = True
-        return self
-
-    def stop(self) -> "FakeKafka":
-        self.running = False
-        return self
-
-
 @pytest.fixture
-def kafka(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
-    found = FakeKafka()
-    monkeypatch.setattr(story, "Broker", found)
-    return found
+def kafka(fresh_home: Settings) -> Iterator[Broker]:
+    """The demo's own Kafka, not started yet."""
+    broker = Broker(story.demo_home(fresh_home))
+    try:
+        yield broker
+    finally:
+        broker.stop()
 
 
 Tell = Callable[[Stage], bool]
 
 
 @pytest.fixture
-def plot(kafka: FakeKafka, fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def plot(kafka: Broker, fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Put other chapters in place of the demo's, each an act, in a home in which something was told."""
 
     def plot(**acts: Tell) -> None:
@@ -60,7 +40,7 @@ def plot(kafka: FakeKafka, fresh_home: Settings, monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_act_that_fails_is_named_with_its_exit_and_the_command_that_tells_it_again(
-    kafka: FakeKafka, console: Console, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    kafka: Broker, console: Console, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     # In the home that is emptied first, a later act has nothing to go on: its process really fails.
     monkeypatch.setattr(story, "ACTS", (chapters.ACTS[1], "none after it"))
@@ -71,7 +51,7 @@ def test_an_act_that_fails_is_named_with_its_exit_and_the_command_that_tells_it_
     assert f"✗ The act '{act}' ended with exit code 2: its error stands above." in said
     assert "What was found" not in said
     assert said.splitlines()[-1] == "All of it anew: .venv/bin/lakehouse demo"
-    assert not kafka.running
+    assert not kafka.status().running
 
 
 @pytest.mark.parametrize(
@@ -83,7 +63,7 @@ def test_an_act_that_fails_is_named_with_its_exit_and_the_command_that_tells_it_
     ],
 )
 def test_what_failed_is_told_by_the_exit_code(
-    kafka: FakeKafka, console: Console, monkeypatch: pytest.MonkeyPatch, code: int, told: str
+    kafka: Broker, console: Console, monkeypatch: pytest.MonkeyPatch, code: int, told: str
 ) -> None:
     acts: list[str] = []
 
@@ -101,7 +81,7 @@ def test_what_failed_is_told_by_the_exit_code(
 
 
 def test_the_first_act_is_told_again_with_all_of_it(
-    kafka: FakeKafka, console: Console, monkeypatch: pytest.MonkeyPatch
+    kafka: Broker, console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(story, "_told", lambda *_: 1)
     assert story.run(console, **OPTIONS) == 1
@@ -109,42 +89,40 @@ def test_the_first_act_is_told_again_with_all_of_it(
 
 
 def test_an_act_alone_has_kafka_while_it_is_told_and_names_the_next(
-    plot: Callable[..., None], kafka: FakeKafka, console: Console
+    plot: Callable[..., None], kafka: Broker, console: Console
 ) -> None:
-    plot(first=lambda _: kafka.running, second=lambda _: kafka.running)
+    plot(first=lambda _: kafka.status().running, second=lambda _: kafka.status().running)
     assert story.tell(console, "first", **OPTIONS) == 0
-    assert not kafka.running
+    assert not kafka.status().running
     assert "Next: .venv/bin/lakehouse demo --act second --events 2000 --seed 9" in console.export_text()
 
 
 def test_an_act_of_the_whole_story_leaves_kafka_to_it(
-    plot: Callable[..., None], kafka: FakeKafka, console: Console
+    plot: Callable[..., None], kafka: Broker, console: Console
 ) -> None:
     plot(first=lambda _: True, second=lambda _: True)
     kafka.start()
     assert story.tell(console, "first", **OPTIONS) == 0
-    assert kafka.running
+    assert kafka.status().running
     assert "Next" not in console.export_text()
 
 
 def test_an_act_that_finds_something_else_says_so_by_its_exit_code_and_is_told_to_its_end(
-    plot: Callable[..., None], kafka: FakeKafka, console: Console
+    plot: Callable[..., None], kafka: Broker, console: Console
 ) -> None:
     plot(first=lambda _: False, second=lambda _: True)
     assert story.tell(console, "first", **OPTIONS) == story.DIFFERS
     assert "Next" not in console.export_text()
 
 
-def test_kafka_is_stopped_after_an_act_that_breaks(
-    plot: Callable[..., None], kafka: FakeKafka, console: Console
-) -> None:
+def test_kafka_is_stopped_after_an_act_that_breaks(plot: Callable[..., None], kafka: Broker, console: Console) -> None:
     def broken(_: Stage) -> bool:
         raise LakehouseError("broken")
 
     plot(first=broken)
     with pytest.raises(LakehouseError, match="broken"):
         story.tell(console, "first", **OPTIONS)
-    assert not kafka.running
+    assert not kafka.status().running
 
 
 def test_an_act_that_is_not_there_is_told_with_the_nearest(fresh_home: Settings, console: Console) -> None:
