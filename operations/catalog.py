@@ -37,8 +37,7 @@ def refresh(spark: SparkSession, settings: Settings) -> list[str]:
     for layer in sorted({name.partition(".")[0] for name in changed}):
         spark.sql(f"create database if not exists {layer}")
     for name in changed:
-        comment = described(name).replace("\\", "\\\\").replace("'", "\\'")
-        spark.sql(f"create or replace view {name} comment '{comment}' as {wanted[name]}")
+        _put(spark, name, wanted[name])
     gone = there.keys() - wanted.keys()
     for name in gone:
         spark.sql(f"drop view if exists {name}")
@@ -82,6 +81,16 @@ def queries(settings: Settings) -> dict[str, str]:
     found = views(settings)
     empty = {name: _empty(table) for table in tables().values() for name in _names(table) if name not in found}
     return found | empty
+
+
+def _put(spark: SparkSession, name: str, query: str) -> None:
+    """Make a view, or change it where it stands: replaced, it would be gone for a moment, for who asks just then."""
+    comment = described(name).replace("\\", "\\\\").replace("'", "\\'")
+    if spark.catalog.tableExists(name):
+        spark.sql(f"alter view {name} as {query}")
+        spark.sql(f"alter view {name} set tblproperties ('comment' = '{comment}')")
+    else:
+        spark.sql(f"create view {name} comment '{comment}' as {query}")
 
 
 def _names(table: Table) -> list[str]:

@@ -5,13 +5,16 @@ import re
 import shlex
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyhive import hive
 
 from config.errors import LakehouseError
 from config.settings import ROOT, Settings
+from local.thrift import Thrift
 from operations.notebook import open_notebook, write_first
 
 Block = tuple[str, str]
@@ -43,6 +46,7 @@ def test_nothing_that_dbt_deprecates_is_used(built: Any) -> None:
 def test_every_way_of_reading_gives_the_same_answer_while_dbt_runs(
     built: Any, building: "subprocess.Popen[str]"
 ) -> None:
+    started = datetime.now(UTC)
     sessions = built.answers["kappa_sessions"].num_rows
     found = []
     for kind, block in blocks("reading.md"):
@@ -53,6 +57,35 @@ def test_every_way_of_reading_gives_the_same_answer_while_dbt_runs(
     assert found == [sessions] * 6
     said, _ = building.communicate()
     assert building.returncode == 0, said
+    views = [f"serving.{name}" for name, model in built.models.items() if model["schema"] == "serving"]
+    assert [name for name in views if made_at(built.settings, name) >= started] == [], "none was gone meanwhile"
+
+
+def test_a_view_whose_definition_has_changed_is_made_anew(built: Any) -> None:
+    sessions = built.answers["kappa_sessions"].num_rows
+    built.run("lakehouse thrift start")
+    try:
+        built.run("lakehouse dbt run --select kappa_sessions --empty")
+        assert asked(built.settings, "select count(*) from serving.kappa_sessions") == [(0,)]
+    finally:
+        built.run("lakehouse dbt run --select kappa_sessions")
+    assert asked(built.settings, "select count(*) from serving.kappa_sessions") == [(sessions,)]
+
+
+def asked(settings: Settings, query: str) -> list[tuple[Any, ...]]:
+    """Ask the Thrift server, which must run."""
+    host, _, port = Thrift(settings).address.rpartition(":")
+    with hive.connect(host, int(port)) as connection:
+        cursor = connection.cursor()
+        cursor.execute(query)
+        rows: list[tuple[Any, ...]] = cursor.fetchall()
+        return rows
+
+
+def made_at(settings: Settings, view: str) -> datetime:
+    """Say when a view was made, to the second."""
+    (told,) = [row[1] for row in asked(settings, f"describe table extended {view}") if row[0] == "Created Time"]
+    return datetime.strptime(told, "%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
 
 
 @pytest.fixture
