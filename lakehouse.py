@@ -1,7 +1,10 @@
 """The command line: mounts the `commands` module of every package, and says errors in words."""
 
+import atexit
+import contextlib
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -24,6 +27,32 @@ def build() -> typer.Typer:
         for module in _command_modules(name):
             app.add_typer(importlib.import_module(module).app)
     return app
+
+
+def run() -> None:
+    """Run a command in a process of its own, which ends with the command's exit code.
+
+    Threads of Arrow that still wait for work now and then abort a process in the interpreter's very last steps, also
+    after a command that succeeded: these steps are left out.
+    """
+    code = 1  # of an error that nobody caught
+
+    def leave() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(BrokenPipeError):  # nobody reads on
+                stream.flush()
+        os._exit(code)
+
+    atexit.register(leave)  # first of all, so that it comes last
+    try:
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        raise
+    except KeyboardInterrupt:
+        code = 130
+        raise
 
 
 def main() -> None:
@@ -49,4 +78,4 @@ def _command_modules(package: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -1,5 +1,6 @@
 """The command line: what a user types wrongly is answered in words, with an exit code."""
 
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -132,3 +133,24 @@ def test_a_table_that_does_not_exist_is_named(run, spark: object) -> None:
     assert answer.code == 2
     assert "clicsk" in answer.err
     assert "lakehouse sql" in answer.err
+
+
+# A library that aborts the process at its very end, as Arrow's threads do now and then.
+ABORTS = """
+import atexit, ctypes, lakehouse
+library = ctypes.CDLL(None)
+library.__cxa_atexit(library.abort, None, None)
+def main():
+    print("done")
+    atexit.register(print, "stopped")
+    raise SystemExit({code})
+lakehouse.main = main
+lakehouse.{entry}()
+"""
+
+
+@pytest.mark.parametrize(("entry", "code", "ended"), [("run", 0, 0), ("run", 3, 3), ("main", 0, -signal.SIGABRT)])
+def test_what_a_library_does_at_the_very_end_changes_no_exit_code(entry: str, code: int, ended: int):
+    script = ABORTS.format(entry=entry, code=code)
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, text=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (ended, ["done", "stopped"]), done.stderr
