@@ -19,10 +19,10 @@ def views(settings: Settings) -> dict[str, str]:
 
 
 def described(name: str) -> str:
-    """Say what a view shows; one of the batch layer or the merge shows what the table of that name does."""
+    """Describe a view: a table by its declaration, a view of the batch layer or of all generations by its table's."""
     layer, _, table = name.partition(".")
     of = {each.name.partition(".")[2]: each.description for each in tables().values() if each.layer != "ops"}
     if name in tables():
         return tables()[name].description
-    how = {"batch": "As the batch layer has it", "merged": "Batch before the fence, stream after it"}
+    how = {"batch": "As the batch layer has it", "gold_generations": "Every generation"}
     return f"{how.get(layer, layer)}: {of.get(table, '')}"

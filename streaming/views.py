@@ -28,7 +28,14 @@ def views(settings: Settings) -> dict[str, str]:
         if parts:
             valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
             found[table.name] = f"select *{valid_to} from ({' union all '.join(parts)})"  # noqa: S608
+        if built and table.layer == "gold":
+            found[all_generations(table)] = _all_generations(settings, table, built)
     return found
+
+
+def all_generations(table: Table) -> str:
+    """Name the view of every generation of a gold table, with the column `generation`; dbt selects the served one."""
+    return f"{table.layer}_generations.{table.name.partition('.')[2]}"
 
 
 def served(settings: Settings, table: Table) -> list[Path]:
@@ -57,12 +64,24 @@ def _served(settings: Settings, table: Table, built: list[int]) -> list[str]:
     return [f"{_columns(table, path)} where {generation} = {number}" for generation, path in paths.items()]
 
 
-def _columns(table: Table, path: Path, known: dict[str, str] | None = None) -> str:
-    """Take a table's columns from one of its parts, which may be of before one was declared; known: some, in SQL."""
+def _all_generations(settings: Settings, table: Table, built: list[int]) -> str:
+    paths = {generation: table.path(settings.warehouse, generation) for generation in built}
+    parts = (_columns(table, path, extra={"generation": str(number)}) for number, path in paths.items())
+    return " union all ".join(parts)
+
+
+def _columns(
+    table: Table, path: Path, known: dict[str, str] | None = None, extra: dict[str, str] | None = None
+) -> str:
+    """Select a table's columns from one of its parts, which may lack a column that was declared later.
+
+    known: columns given as SQL literals; extra: further columns, in SQL, after the declared ones.
+    """
     there = {field.name: f"`{field.name}`" for field in deltalake.DeltaTable(str(path)).schema().fields} | (known or {})
     columns = ", ".join(
         f"{there.get(name, f'cast(null as {column.type})')} as `{name}`" for name, column in table.stored.items()
     )
+    columns += "".join(f", {value} as `{name}`" for name, value in (extra or {}).items())
     return f"select {columns} from {delta(path)}"  # noqa: S608
 
 
