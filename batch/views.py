@@ -9,10 +9,9 @@ from streaming.views import delta
 
 def views(settings: Settings) -> dict[str, str]:
     """Write a query for each published table, by its name in the layer `batch`."""
-    published = publications.served(settings)
-    return {
-        f"batch.{name.partition('.')[2]}": _published(settings, name) for name in (published.tables if published else ())
-    }
+    served = publications.served(settings)
+    names = served.tables if served else ()
+    return {f"batch.{name.partition('.')[2]}": _published(settings, name) for name in names}
 
 
 def _published(settings: Settings, name: str) -> str:

@@ -95,7 +95,7 @@ def _put(spark: SparkSession, name: str, query: str) -> None:
 
 
 def _names(table: Table) -> dict[str, dict[str, str]]:
-    """Name a table and, of a gold table, what dbt merges: its generations and its batch form; with all their columns."""
+    """Name a table and, for a gold table, what dbt merges: its generations and its batch form; with their columns."""
     columns = {name: column.type for name, column in table.columns.items()}
     if table.layer != "gold":
         return {table.name: columns}

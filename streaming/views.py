@@ -70,9 +70,7 @@ def _all_generations(settings: Settings, table: Table, built: list[int]) -> str:
     return " union all ".join(parts)
 
 
-def _columns(
-    table: Table, path: Path, known: dict[str, str] | None = None, extra: dict[str, str] | None = None
-) -> str:
+def _columns(table: Table, path: Path, known: dict[str, str] | None = None, extra: dict[str, str] | None = None) -> str:
     """Select a table's columns from one of its parts, which may lack a column that was declared later.
 
     known: columns given as SQL literals; extra: further columns, in SQL, after the declared ones.

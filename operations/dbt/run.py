@@ -1,28 +1,34 @@
-"""dbt: its own command line, in a process of its own, on the project's catalog and Spark settings."""
+"""Run dbt's own command line in this process, on the project's catalog and Spark settings."""
 
 import os
 import shlex
 from collections.abc import Sequence
+from itertools import pairwise
+
+import yaml
 
 from config.settings import ROOT, Settings
 from config.spark import environment as spark_environment
+from local.catalog import Catalog
 from local.thrift import Thrift
-from operations.catalog import connect
+from operations.catalog import bring_up, connect
 
-# What reads no table: it need not wait for Spark.
+PROFILES = ROOT / "config" / "dbt"
+# Commands that read no table: they need neither the catalog nor Spark.
 WITHOUT_TABLES = {"ls", "list", "parse", "deps", "clean", "init", "serve", "--version", "--help", "-h"}
 
 
 def run(settings: Settings, arguments: Sequence[str]) -> int:
-    """Run dbt and give its exit code; names are brought up to date first.
+    """Bring the catalog up to date, run dbt and return its exit code.
 
     dbt takes the process's Spark session and turns ANSI mode off in it, so this process must have no other use for it.
     """
     os.environ.update(environment(settings))
     if not WITHOUT_TABLES & set(arguments):
-        spark = connect(settings, "lakehouse dbt")
-        if "cluster" in arguments or os.environ.get("DBT_TARGET") == "cluster":
-            spark.stop()  # only the names were to be brought up to date
+        if uses_session(arguments):
+            connect(settings, "lakehouse dbt")
+        else:
+            _prepare_catalog(settings)
     from dbt.cli.main import cli
 
     try:
@@ -32,12 +38,23 @@ def run(settings: Settings, arguments: Sequence[str]) -> int:
     return 0
 
 
+def uses_session(arguments: Sequence[str]) -> bool:
+    """Tell whether the chosen target runs in this process's Spark session, and not in a Thrift server's."""
+    profile = yaml.safe_load((PROFILES / "profiles.yml").read_text())["lakehouse"]
+    target = os.environ.get("DBT_TARGET", profile["target"])
+    for option, value in pairwise(arguments):
+        target = value if option in ("--target", "-t") else target
+    for argument in arguments:
+        target = argument.removeprefix("--target=") if argument.startswith("--target=") else target
+    return bool(profile["outputs"].get(target, {}).get("method") == "session")
+
+
 def environment(settings: Settings) -> dict[str, str]:
-    """Give the variables by which any dbt finds the project, its profiles, its places and Spark's settings."""
+    """Return the variables by which any dbt finds the project, its profiles, its folders and Spark's settings."""
     host, _, port = Thrift(settings).address.rpartition(":")
     return spark_environment(settings) | {
         "DBT_PROJECT_DIR": str(ROOT),
-        "DBT_PROFILES_DIR": str(ROOT / "config" / "dbt"),
+        "DBT_PROFILES_DIR": str(PROFILES),
         "DBT_TARGET_PATH": str(settings.home / "reports" / "dbt"),
         "DBT_LOG_PATH": str(settings.home / "logs"),
         "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
@@ -47,6 +64,12 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def exports(settings: Settings) -> str:
-    """Write the variables as a shell takes them, names brought up to date: after it, a plain `dbt` works."""
-    connect(settings, "lakehouse dbt env").stop()
+    """Write the variables as a shell reads them, with the catalog up to date: after it, a plain `dbt` works."""
+    _prepare_catalog(settings)
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment(settings).items())
+
+
+def _prepare_catalog(settings: Settings) -> None:
+    """Start the catalog and bring it up to date; Spark starts only if a name has changed."""
+    Catalog(settings).start()
+    bring_up(settings)
