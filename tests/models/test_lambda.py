@@ -37,8 +37,11 @@ def answers(built: Any, wanted: Any, fence: datetime) -> dict[str, pa.Table]:
 def fence_of(built: Any) -> datetime:
     """Read the fence of the served publication, without a zone."""
     path = table_named("ops.fences").path(built.settings.warehouse)
+    served = publications.served(built.settings)
+    assert served
     rows = deltalake.DeltaTable(path).to_pyarrow_table().to_pylist()
-    (found,) = {row["complete_until"] for row in rows if row["run"] == publications.served(built.settings).run}
+    found: datetime
+    (found,) = {row["complete_until"] for row in rows if row["run"] == served.run}
     return found.replace(tzinfo=None)
 
 

@@ -99,7 +99,7 @@ def serve() -> None:
                     pq.write_table(spark.sql(query).toArrow(), file)
                 result = None
             sys.stdout.flush()
-            reply = {"result": result}
+            reply: dict[str, Any] = {"result": result}
         except Exception as error:
             reply = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(reply), file=replies, flush=True)
