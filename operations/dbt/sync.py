@@ -121,10 +121,10 @@ def _sources(root: Path, declared: Mapping[str, Table], serving: Mapping[str, st
     for name, text in sorted((texts | dict(serving)).items()):
         for source, table in re.findall(r"""source\(\s*["'](\w+)["'],\s*["'](\w+)["']\s*\)""", text):
             read.setdefault(source, {})[table] = _declared(declared, source, table, models / name)
-    marked = "origin" in features(root)  # only this repository carries marks of its features
+    marks = _marks(root, declared)
     found = {}
     for source, read_tables in read.items():
-        entries = [_entry(SOURCES[source], name, table, root, marked) for name, table in sorted(read_tables.items())]
+        entries = [_entry(SOURCES[source], name, table, marks) for name, table in sorted(read_tables.items())]
         text = _render("sources.yml", {"source": SOURCES[source], "tables": entries})
         found[f"staging/{source}/_{source}__sources.yml"] = text
     return found
@@ -139,13 +139,20 @@ def _declared(declared: Mapping[str, Table], source: str, table: str, file: Path
     return declared[name]
 
 
-def _entry(source: Source, name: str, table: Table, root: Path, marked: bool) -> dict[str, Any]:
-    file = f"config/tables/{table.name}.yaml"
-    of = [feature for feature in features(root) if of_feature(feature, [file], root)] if marked else []
+def _marks(root: Path, declared: Mapping[str, Table]) -> dict[str, str]:
+    """Return the feature of each table that belongs to one; only the template's own repository marks them."""
+    known = features(root)
+    files = {f"config/tables/{name}.yaml": name for name in declared}
+    if "origin" not in known:
+        return {}
+    return {files[file]: feature for feature in known for file in of_feature(feature, list(files), root)}
+
+
+def _entry(source: Source, name: str, table: Table, marks: Mapping[str, str]) -> dict[str, Any]:
     return {
         "name": name,
         "description": table.description,
-        "feature": of[0] if of else None,
+        "feature": marks.get(table.name),
         "loaded_at": LOADED_AT.get(table.name) if source.name == "ops" else None,
         "columns": table.columns | ({"generation": GENERATION} if source.name == "gold_generations" else {}),
     }

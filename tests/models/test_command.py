@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,12 +11,14 @@ from config.settings import ROOT, Settings
 from operations.dbt.run import environment, run, uses_session
 
 
-@pytest.fixture
-def dbt_home(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A fresh home, with the variables that a run of dbt sets, for this test only."""
-    for name, value in environment(fresh_home).items():
-        monkeypatch.setenv(name, value)
-    return fresh_home
+@pytest.fixture(scope="module")
+def dbt_home(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """A fresh home, with the variables that a run of dbt sets, for these tests only."""
+    own = settings.at(tmp_path_factory.mktemp("commands"))
+    with pytest.MonkeyPatch.context() as environ:
+        for name, value in environment(own).items():
+            environ.setenv(name, value)
+        yield own
 
 
 @pytest.mark.parametrize(
