@@ -9,9 +9,9 @@ import yaml
 
 from config.settings import ROOT, Settings
 from config.spark import environment as spark_environment
+from lake.catalog import bring_up, connect
 from local.catalog import Catalog
 from local.thrift import Thrift
-from operations.catalog import bring_up, connect
 
 PROFILES = ROOT / "config" / "dbt"
 # Commands that read no table: they need neither the catalog nor Spark.

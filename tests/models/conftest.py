@@ -28,11 +28,11 @@ from oracle.answers import tables as known
 
 from config.declarations import Table, tables
 from config.settings import ROOT, Settings
+from lake.batch_log import closed_until
+from lake.tables import arrow_schema
 from local.catalog import Catalog
 from local.simulator.plan import Plan
 from local.thrift import Thrift
-from streaming.batches import closed_until
-from streaming.tables import arrow_schema
 
 PLAN = Plan(seed=31, events=2_400, days=4, late=0.05, duplicates=0.03, malformed=0.01)
 GOLD = [table for table in tables().values() if table.layer == "gold" and table.name in known()]

@@ -7,7 +7,7 @@ import deltalake
 import pyarrow as pa
 
 from config.declarations import tables
-from streaming import generations
+from lake import generations
 
 
 def created(built: Any) -> dict[str, str]:

@@ -84,7 +84,7 @@ def serve() -> None:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
     from config.settings import load_settings
-    from operations.catalog import connect
+    from lake.catalog import connect
     from operations.dbt.run import run
 
     settings = load_settings()

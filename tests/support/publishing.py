@@ -12,7 +12,7 @@ from batch import fence, publications
 from batch.segments import WHOLE, path
 from config.declarations import Table, tables
 from config.settings import Settings
-from streaming.tables import arrow_schema
+from lake.tables import arrow_schema
 
 GOLD = [table for table in tables().values() if table.layer == "gold" and table.name in known()]
 
@@ -22,7 +22,7 @@ def publish(settings: Settings, records: list[tuple[Any, ...]]) -> None:
     earlier, served, unpublished = "20260101T000000000000", "20260102T000000000000", "20260103T000000000000"
     half = records[: len(records) // 2]
     for run, read in ((earlier, half), (served, records), (unpublished, half)):
-        fence.record(settings, run, _fence(settings, read))
+        fence.record_fence(settings, run, _fence(settings, read))
         written = _write(settings, run, read)
         if run != unpublished:
             publications.publish(settings, run, written)
