@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import partial
 
-from lake.ordering import first_per_key_spark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +15,7 @@ from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.segments import SEGMENT, WHOLE, Segments
 from config.declarations import table_named
 from config.settings import Settings
+from lake.ordering import first_per_key_spark
 from streaming.job import Job, in_stages, jobs
 from streaming.landing.parse import contracts
 

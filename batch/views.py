@@ -4,7 +4,7 @@ from batch import publications
 from batch.segments import path
 from config.declarations import table_named
 from config.settings import Settings
-from lake.table_views import delta
+from lake.views import delta
 
 
 def views(settings: Settings) -> dict[str, str]:

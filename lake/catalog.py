@@ -17,8 +17,7 @@ from config.errors import LakehouseError
 from config.files import write_whole
 from config.settings import ROOT, Settings
 from config.spark import session
-from lake.table_views import all_generations
-from lake.views import described, views
+from lake.views import all_generations, described, views
 from local.catalog import Catalog
 
 
