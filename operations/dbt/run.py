@@ -3,10 +3,12 @@
 import os
 import shlex
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import yaml
 
+from config.java import SHORT_RUN
 from config.settings import ROOT, Settings
 from config.spark import environment as spark_environment
 from lake.catalog import bring_up, connect
@@ -24,13 +26,11 @@ def run(settings: Settings, arguments: Sequence[str]) -> int:
     dbt takes the process's Spark session and turns ANSI mode off in it, so this process must have no other use for it.
     """
     os.environ.update(environment(settings))
-    if not WITHOUT_TABLES & set(arguments):
-        if uses_session(arguments):
-            connect(settings, "lakehouse dbt")
-        else:
-            _prepare_catalog(settings)
-    from dbt.cli.main import cli
+    with ThreadPoolExecutor(1) as starting:
+        ready = starting.submit(_prepare, settings, arguments)
+        from dbt.cli.main import cli  # takes seconds, while Spark starts
 
+        ready.result()
     try:
         cli.main(args=list(arguments), prog_name="dbt")
     except SystemExit as end:
@@ -52,21 +52,42 @@ def uses_session(arguments: Sequence[str]) -> bool:
 def environment(settings: Settings) -> dict[str, str]:
     """Return the variables by which any dbt finds the project, its profiles, its folders and Spark's settings."""
     host, _, port = Thrift(settings).address.rpartition(":")
-    return spark_environment(settings) | {
-        "DBT_PROJECT_DIR": str(ROOT),
-        "DBT_PROFILES_DIR": str(PROFILES),
-        "DBT_TARGET_PATH": str(settings.home / "reports" / "dbt"),
-        "DBT_LOG_PATH": str(settings.home / "logs"),
-        "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
-        "DBT_THRIFT_HOST": host,
-        "DBT_THRIFT_PORT": port,
-    }
+    return (
+        spark_environment(settings)
+        | _short_run(settings)
+        | {
+            "DBT_PROJECT_DIR": str(ROOT),
+            "DBT_PROFILES_DIR": str(PROFILES),
+            "DBT_TARGET_PATH": str(settings.home / "reports" / "dbt"),
+            "DBT_LOG_PATH": str(settings.home / "logs"),
+            "DBT_SEND_ANONYMOUS_USAGE_STATS": "false",
+            "DBT_THRIFT_HOST": host,
+            "DBT_THRIFT_PORT": port,
+        }
+    )
+
+
+def _short_run(settings: Settings) -> dict[str, str]:
+    """Give a local JVM its first compiler only: dbt sends a hundred small queries, which mostly take planning."""
+    given = os.environ.get("SPARK_SUBMIT_OPTS", "").split()
+    options = [*given, *(option for option in SHORT_RUN if option not in given)]
+    return {"SPARK_SUBMIT_OPTS": " ".join(options)} if settings.spark.master == "local" else {}
 
 
 def exports(settings: Settings) -> str:
     """Write the variables as a shell reads them, with the catalog up to date: after it, a plain `dbt` works."""
     _prepare_catalog(settings)
     return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment(settings).items())
+
+
+def _prepare(settings: Settings, arguments: Sequence[str]) -> None:
+    """Start what the command needs: the session, the catalog alone, or nothing."""
+    if WITHOUT_TABLES & set(arguments):
+        return
+    if uses_session(arguments):
+        connect(settings, "lakehouse dbt")
+    else:
+        _prepare_catalog(settings)
 
 
 def _prepare_catalog(settings: Settings) -> None:
