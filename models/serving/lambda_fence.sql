@@ -16,8 +16,8 @@ with
         select
             max(served.publication_number) as publication_number,
             max(served.run_id) as run_id,
-            -- Before the first publication the fence lies before all time: the stream answers alone.
-            coalesce(max(fences.complete_until), timestamp '0001-01-01 00:00:00') as complete_until
+            -- Before the first publication the fence lies before every event: the stream answers alone.
+            coalesce(max(fences.complete_until), timestamp '1900-01-01 00:00:00') as complete_until
         from served
         left join fences on fences.run_id = served.run_id
 
