@@ -36,8 +36,8 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[JOB]…", help="Job
 def run(
     names: Names = None,
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to read.")] = False,
-    same_results: Annotated[
-        bool, typer.Option("--same-results", help="Vouch that changed code gives what the code before gave.")
+    allow_code_change: Annotated[
+        bool, typer.Option("--allow-code-change", help="Continue although the code changed: its results are the same.")
     ] = False,
     close: Annotated[bool, typer.Option(help="Then close the windows and orders that are still open.")] = False,
 ) -> None:
@@ -52,7 +52,7 @@ def run(
             end_offsets(settings, job.topics[:1])  # a broker that is down is said before Spark has started
     with console.status("Starting Spark …"):
         spark = session(settings, "lakehouse stream")
-    runner = Runner(settings, spark, same_results=same_results)
+    runner = Runner(settings, spark, allow_code_change=allow_code_change)
     last = run_watched(runner, chosen, until_caught_up=until_caught_up or close, console=console)
     for progress in last:
         console.print(f"{progress.job}: {progress.done:,} rows read, {progress.waiting:,} waiting.")

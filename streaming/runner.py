@@ -35,14 +35,14 @@ class Runner:
     """Runs jobs in one Spark session until they have caught up, or until they are told to stop."""
 
     def __init__(
-        self, settings: Settings, spark: SparkSession, build: Build | None = None, *, same_results: bool = False
+        self, settings: Settings, spark: SparkSession, build: Build | None = None, *, allow_code_change: bool = False
     ) -> None:
         """Run on the given session, for the tables that are served or those that a replay builds."""
         self.settings = settings
         self.spark = spark
         self.build = build or serving(settings)
         self.superseded = False
-        self._same_results = same_results
+        self._allow_code_change = allow_code_change
         self._stopping = threading.Event()
 
     def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
@@ -77,7 +77,7 @@ class Runner:
             self.settings,
             generation,
             reads_log=self.build.source == "kafka",
-            same_results=self._same_results,
+            allow_code_change=self._allow_code_change,
         )
         for name in (*job.reads, *job.writes):
             create_missing([name], self.settings.warehouse, self.build.number(name))

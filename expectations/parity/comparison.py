@@ -14,7 +14,7 @@ from config.settings import Settings
 from expectations.parity import evidence, reasons
 from expectations.parity.reasons import Explained, explain
 from expectations.parity.rows import compare
-from streaming import batches, logic
+from streaming import batches, code_version
 from streaming.checkpoint import job_folder
 from streaming.generations import Build, serving
 from streaming.job import Job
@@ -139,10 +139,10 @@ def _former(settings: Settings, job: Job, side: Side) -> DataFrame | None:
     """Let the former version of a job tell what it makes of the inputs of the other answer, where there is one."""
     build = side.build or serving(settings)
     folder = job_folder(job.name, settings, build.of(job))
-    before = logic.recorded(folder)
+    before = code_version.recorded(folder)
     if not before or before["version"] == job.version:
         return None
-    old = logic.former(folder, job.name)
+    old = code_version.previous_job(folder, job.name)
     if old is None or old.transform is None:
         return None
     return best_of(old.of({name: side.frame(name) for name in old.reads}), table_named(job.writes[0]).key, old.prefers)

@@ -18,9 +18,9 @@ from expectations.parity.reasons import Explained
 from expectations.parity.rows import content_hash
 from operations.cost import measured, record
 from streaming import ledger
+from streaming.code_version import code_version
 from streaming.generations import serving
 from streaming.job import Job
-from streaming.logic import fingerprint
 from streaming.replay.manifest import Replay, folder
 from streaming.tables import read
 
@@ -94,7 +94,7 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
             f"{topic}/{partition}": end
             for (topic, partition), end in ledger.landed_up_to(settings, "landing", replay.generation).items()
         },
-        "logic": {job.name: {"version": job.version, "code": fingerprint(job)} for job in jobs if job.module},
+        "logic": {job.name: {"version": job.version, "code": code_version(job)} for job in jobs if job.module},
         "ledger": {term: ledger.total(entries, term) for term in ("input", *ledger.TERMS)},
         "tables": {
             name: {
