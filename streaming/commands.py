@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 
 from config.kafka import end_offsets
+from config.locks import holder, single_writer
 from config.settings import Settings, load_settings
 from config.spark import session
 from operations.cost import measured, record
@@ -20,7 +21,6 @@ from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.generations import Build, serving
 from streaming.job import Job, job_named, jobs
-from streaming.lock import holder, writing
 from streaming.progress import Progress, Watch, commits_behind, last_progress
 from streaming.runner import Runner
 
@@ -108,7 +108,7 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     """
     settings = load_settings()
     job = job_named(name)
-    with writing(settings, [job.name]):
+    with single_writer(settings, [job.name]):
         checkpoint = reset_checkpoint(job, settings, serving(settings).of(job))
     where = "after the last whole batch in the ledger" if job.topics else "from the first row of what it follows"
     console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, {where}.")
@@ -171,7 +171,7 @@ def _print_batches(console: Console) -> Watch:
 
 def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Console) -> None:
     """Close what is open of the jobs, one after the other."""
-    with writing(settings, [job.name for job in chosen]):
+    with single_writer(settings, [job.name for job in chosen]):
         for job in chosen:
             if not job.topics and (until := closing.close(job, settings, spark)):
                 console.print(f"{job.name}: all before {until:%Y-%m-%d %H:%M:%S} is final.")

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
 from config.kafka import spark_source_options
+from config.locks import single_writer
 from config.settings import Settings
 from streaming.archive import fill_gap
 from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
@@ -18,7 +19,6 @@ from streaming.job import LOG, Batch, Job, in_stages
 from streaming.job import jobs as all_jobs
 from streaming.late import refuse_unknown
 from streaming.ledger import disorder
-from streaming.lock import writing
 from streaming.progress import Followed, Progress, Watch
 from streaming.roles.aggregator.salting import as_configured
 from streaming.stopping import stopping
@@ -53,7 +53,7 @@ class Runner:
         stages = in_stages(jobs) if until_caught_up else [jobs]
         every = CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS
         followed: list[Followed] = []
-        with writing(self.settings, [self.build.lock(job) for job in jobs]), stopping(self._stopping):
+        with single_writer(self.settings, [self.build.lock(job) for job in jobs]), stopping(self._stopping):
             try:
                 for stage in stages:
                     if not self._stopping.is_set():

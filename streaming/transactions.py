@@ -14,10 +14,10 @@ from kafka.structs import ConsumerGroupMetadata
 
 from config.errors import LakehouseError
 from config.kafka import python_options, reachable
+from config.locks import single_writer
 from config.settings import Settings
 from streaming.consumer import Again
 from streaming.failpoints import failpoint
-from streaming.lock import writing
 
 _MOST_PROCESSES = 64
 
@@ -134,7 +134,7 @@ def process_id(settings: Settings, role: str) -> Iterator[str]:
     with ExitStack() as held:
         for number in range(_MOST_PROCESSES):
             try:
-                held.enter_context(writing(settings, [f"{role}-{number}"]))
+                held.enter_context(single_writer(settings, [f"{role}-{number}"]))
             except LakehouseError:
                 continue
             yield f"{role}-{home}-{number}"

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
+from config.locks import single_writer
 from config.settings import Settings
 from expectations.quarantine import plan as plans
 from expectations.quarantine.plan import Plan
@@ -26,7 +27,6 @@ from streaming import ledger
 from streaming.failpoints import failpoint
 from streaming.job import Batch
 from streaming.landing import judged, typed
-from streaming.lock import writing
 from streaming.parsing import contracts
 from streaming.runner import RECORDS_WORTH_COMPILING
 from streaming.tables import ORIGIN, append_once, arrow_schema, read
@@ -49,7 +49,7 @@ def redrive(spark: SparkSession, settings: Settings, generation: int) -> Outcome
     """Let every quarantined record go through landing again; finish first what was broken off."""
     moved: Counter[str] = Counter()
     # Landing's own lock: as long as it is held, nothing lands, and the end of what has landed stays where it is.
-    with writing(settings, [LANDING]):
+    with single_writer(settings, [LANDING]):
         batch = Batch(read(spark, TABLE, settings.warehouse, generation), REDRIVE, 0, 1, generation, settings)
         if broken_off := plans.unfinished(settings, generation):
             moved += _carry_out(broken_off, batch)

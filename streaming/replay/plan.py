@@ -10,13 +10,13 @@ from kafka import KafkaConsumer, TopicPartition
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.kafka import Offsets, begin_offsets, end_offsets, python_options, reachable
+from config.locks import holder
 from config.settings import Settings
 from operations.cost import size_of
 from streaming import ledger
 from streaming.archive import by_topic
 from streaming.generations import Source, live
 from streaming.job import Job
-from streaming.lock import holder
 from streaming.progress import last_progress
 from streaming.replay.manifest import Replay, new
 

@@ -6,6 +6,7 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.locks import single_writer
 from config.settings import Settings
 from expectations.gate import Audit, audit
 from operations.cost import measured, record
@@ -13,7 +14,6 @@ from streaming import generations
 from streaming.checkpoint import last_checkpoint, reset
 from streaming.failpoints import failpoint
 from streaming.job import job_named
-from streaming.lock import writing
 from streaming.replay import certificate
 from streaming.replay.manifest import Replay, folder
 from streaming.tables import read
@@ -25,7 +25,7 @@ Refresh = Callable[[], None]
 
 def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str | None, refresh: Refresh) -> Audit:
     """Switch every table of a replay to its generation, if it is proved and its quality holds."""
-    with writing(settings, ["replay"]), measured(spark, settings.warehouse) as cost:
+    with single_writer(settings, ["replay"]), measured(spark, settings.warehouse) as cost:
         _refuse_unproved(settings, replay, accept)
         frames = {
             name: read(spark, name, settings.warehouse, number)
@@ -55,7 +55,7 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
 
 def rollback(settings: Settings) -> dict[str, int]:
     """Serve again what was served before the last switch; give the generation of each table that changes."""
-    with writing(settings, ["replay"]):
+    with single_writer(settings, ["replay"]):
         now, before = generations.live(settings), generations.before(settings)
         if before is None:
             raise LakehouseError("Nothing was ever promoted: there is nothing to go back to.", "lakehouse replay list")

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from config.declarations import table_named
+from config.locks import single_writer
 from config.settings import Settings
 from operations.cost import measured, record
 from streaming import batches, generations, ledger
@@ -14,7 +15,6 @@ from streaming.checkpoint import last_checkpoint
 from streaming.closing import close
 from streaming.failpoints import failpoint
 from streaming.job import Job
-from streaming.lock import writing
 from streaming.progress import Watch
 from streaming.replay.manifest import Replay, save
 from streaming.runner import Runner
@@ -34,7 +34,7 @@ def run(
 
     jobs: those of the replay, where they are not the project's own, as when a change of logic is tried out.
     """
-    with writing(settings, [LOCK]):
+    with single_writer(settings, [LOCK]):
         # The pointer must be there before a second generation is: views ask it which of them to show.
         create_missing([generations.TABLE], settings.warehouse)
         save(settings, replay)
