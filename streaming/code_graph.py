@@ -33,7 +33,7 @@ class Reached:
     """By dotted name of a definition, the digest of its code."""
 
     strings: set[str] = field(default_factory=set)
-    """Every string constant in these definitions."""
+    """Every string constant in these definitions, and every name of an attribute or a keyword argument."""
 
     @property
     def words(self) -> set[str]:
@@ -249,9 +249,14 @@ def _content(dotted: str, folder: Path, strip: "_Strip") -> str:
 
 
 def _strings(statement: ast.AST) -> Iterator[str]:
+    """List string constants, and what may name a column in another way: attributes and keyword arguments."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.keyword) and node.arg:
+            yield node.arg
 
 
 class _Strip(ast.NodeTransformer):
