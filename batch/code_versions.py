@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from batch import records
 from batch.bounded import BOUNDED, LOOKS_UP
 from batch.rebuild import Rebuild
 from config.declarations import table_named
@@ -27,9 +28,14 @@ OVERRIDES = "batch.bounded"
 Versions = Mapping[str, str]
 
 
+def silver_parts() -> dict[str, str]:
+    """Return what silver depends on, and with it every table: how records are judged, and how tables are rebuilt."""
+    return parts_of([records.judge, Rebuild], stops=(*INFRASTRUCTURE, OVERRIDES)) | contract_parts()
+
+
 def current() -> dict[str, str]:
     """Return the version of the code that computes each table now."""
-    found = {SILVER: version_of(parts_of([Rebuild], stops=(*INFRASTRUCTURE, OVERRIDES)) | contract_parts())}
+    found = {SILVER: version_of(silver_parts())}
     for stage in in_stages([job for job in jobs().values() if job.reads]):
         for job in stage:
             override = BOUNDED.get(job.name)

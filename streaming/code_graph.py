@@ -7,10 +7,9 @@ cautiously: it reaches its whole module, and a computed import reaches its whole
 """
 
 import ast
-import copy
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -42,13 +41,24 @@ class Reached:
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where the code is, and which keyword arguments, as (function, argument), change no results in it."""
+
+    folder: Path
+    ignored: frozenset[tuple[str, str]] = frozenset()
+
+
+@dataclass(frozen=True)
 class Module:
     """The top level of a module."""
 
     name: str
     is_package: bool
     definitions: dict[str, list[ast.stmt]]
-    """By name, the statements that bind it."""
+    """By name, the statements that bind it, without what changes no results."""
+
+    digests: dict[str, str]
+    """By name, the digest of these statements."""
 
     imports: dict[str, str]
     """By local name, the dotted name that it stands for."""
@@ -57,24 +67,16 @@ class Module:
     """Modules of which every name is imported."""
 
 
-def reach(
-    roots: Iterable[str],
-    folder: Path,
-    *,
-    stops: Iterable[str] = (),
-    ignored: Mapping[str, Iterable[str]] | None = None,
-) -> Reached:
-    """Follow names, such as `streaming.tables.upsert`, to every definition under a folder that they need.
+def reach(roots: Iterable[str], source: Source, stops: Iterable[str] = ()) -> Reached:
+    """Follow names, such as `streaming.tables.upsert`, to every definition that they need.
 
-    stops: dotted names, of packages, modules or definitions, that are not followed. ignored: by name of a function,
-    the keyword arguments of a call that change no results.
+    stops: dotted names, of packages, modules or definitions, that are not followed.
     """
-    strip = _Strip({name: frozenset(keywords) for name, keywords in (ignored or {}).items()})
     stopped = tuple(f"{stop}." for stop in stops)
     found = Reached()
     todo = sorted(roots)
     while todo:
-        located = _locate(todo.pop(), folder)
+        located = _locate(todo.pop(), source)
         key = f"{located[0].name}.{located[1]}" if located else ""
         if located is None or key in found.parts or f"{key}.".startswith(stopped):
             continue
@@ -84,12 +86,12 @@ def reach(
             todo += [f"{module.name}.{each}" for each in module.definitions]
             todo += [f"{each}.{WHOLE}" for each in module.stars]
             continue
-        code = [strip.of(statement) for statement in module.definitions[name]]
-        targets = {target for statement in code for target in _targets(statement, module, folder)}
+        code = module.definitions[name]
+        targets = {target for statement in code for target in _targets(statement, module, source)}
         followed = sorted((local, target) for local, target in targets if not f"{target}.".startswith(stopped))
         # Each name stands for the content of its target: a definition may move, but not be exchanged for another.
-        contents = [f"{local} is {_content(target, folder, strip)}" for local, target in followed]
-        found.parts[key] = digest([*map(_canonical, code), *contents])
+        contents = [f"{local} is {_content(target, source)}" for local, target in followed]
+        found.parts[key] = digest([module.digests[name], *contents])
         found.strings |= {text for statement in code for text in _strings(statement)}
         todo += [target for _, target in followed]
         if LOOSE in module.definitions:
@@ -103,49 +105,47 @@ def digest(parts: Iterable[object]) -> str:
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
-def _locate(dotted: str, folder: Path) -> tuple[Module, str] | None:
-    """Find the module under the folder that defines a dotted name, through re-exports; none if it is not ours."""
+def _locate(dotted: str, source: Source) -> tuple[Module, str] | None:
+    """Find the module that defines a dotted name, through re-exports; none if it is not of this project."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
-        module = _module(".".join(parts[:length]), folder)
+        module = _module(".".join(parts[:length]), source)
         if module is None:
             continue
         name = parts[length] if length < len(parts) else WHOLE
         if name in module.definitions or name == WHOLE:
             return module, name
         if name in module.imports:
-            return _locate(".".join([module.imports[name], *parts[length + 1 :]]), folder)
+            return _locate(".".join([module.imports[name], *parts[length + 1 :]]), source)
         return module, WHOLE  # made while it runs, or imported by a star
     return None
 
 
-@cache
-def _read(file: Path, _: int) -> ast.Module:
-    return ast.parse(file.read_text())
-
-
-def _module(name: str, folder: Path) -> Module | None:
-    place = folder.joinpath(*name.split("."))
+def _module(name: str, source: Source) -> Module | None:
+    place = source.folder.joinpath(*name.split("."))
     for file in (place.with_suffix(".py"), place / "__init__.py"):
         if file.is_file():
-            return _top_level(name, file, file.stat().st_mtime_ns)
+            return _parsed(name, file, file.stat().st_mtime_ns, source.ignored)
     return None
 
 
 @cache
-def _top_level(name: str, file: Path, changed: int) -> Module:
-    module = Module(name, file.name == "__init__.py", {}, {}, [])
-    for statement in _read(file, changed).body:
+def _parsed(name: str, file: Path, _changed: int, ignored: frozenset[tuple[str, str]]) -> Module:
+    module = Module(name, file.name == "__init__.py", {}, {}, {}, [])
+    strip = _Strip(ignored)
+    for statement in ast.parse(file.read_text()).body:
         if _is_text(statement) or _never_runs(statement):
             continue
         if not isinstance(statement, DEFINES):
             module.imports.update(_imports(statement, module))
-        module.stars.extend(_stars(statement, module))
+            module.stars.extend(_stars(statement, module))
         bound = set(_bound(statement))
         if not bound and isinstance(statement, (ast.Import, ast.ImportFrom)):
             continue
+        stripped = strip.visit(statement)
         for each in bound or {LOOSE}:
-            module.definitions.setdefault(each, []).append(statement)
+            module.definitions.setdefault(each, []).append(stripped)
+    module.digests.update({each: digest(map(_canonical, code)) for each, code in module.definitions.items()})
     return module
 
 
@@ -201,7 +201,7 @@ def _source(node: ast.ImportFrom, module: Module) -> str:
     return ".".join([*package, *([node.module] if node.module else [])])
 
 
-def _targets(statement: ast.AST, module: Module, folder: Path) -> Iterator[tuple[str, str]]:
+def _targets(statement: ast.AST, module: Module, source: Source) -> Iterator[tuple[str, str]]:
     """List the names in a statement that refer to definitions of this project, each with that definition."""
     known = module.imports | _imports(statement, module)
     for name in _chains(statement):
@@ -210,10 +210,10 @@ def _targets(statement: ast.AST, module: Module, folder: Path) -> Iterator[tuple
         if first in known:
             names.append(f"{known[first]}.{rest}" if rest else known[first])
             if names[-1].rpartition(".")[2] in IMPORTS_MODULES:
-                yield from ((name, each) for each in _package(module.name.partition(".")[0], folder))
+                yield from ((name, each) for each in _package(module.name.partition(".")[0], source.folder))
         elif not names and first in LOOKS_UP_NAMES:
             yield name, f"{module.name}.{WHOLE}"
-        for located in (_locate(each, folder) for each in names):
+        for located in (_locate(each, source) for each in names):
             if located:
                 yield name, f"{located[0].name}.{located[1]}"
 
@@ -240,12 +240,9 @@ def _package(name: str, folder: Path) -> Iterator[str]:
         yield ".".join([*(parts[:-1] if parts[-1] == "__init__" else parts), WHOLE])
 
 
-def _content(dotted: str, folder: Path, strip: "_Strip") -> str:
-    located = _locate(dotted, folder)
-    if located is None or located[1] == WHOLE:
-        return ""
-    module, name = located
-    return digest(_canonical(strip.of(statement)) for statement in module.definitions[name])
+def _content(dotted: str, source: Source) -> str:
+    located = _locate(dotted, source)
+    return located[0].digests.get(located[1], "") if located else ""
 
 
 def _strings(statement: ast.AST) -> Iterator[str]:
@@ -262,15 +259,8 @@ def _strings(statement: ast.AST) -> Iterator[str]:
 class _Strip(ast.NodeTransformer):
     """Takes out of code what cannot change its results."""
 
-    def __init__(self, ignored: Mapping[str, frozenset[str]]) -> None:
+    def __init__(self, ignored: frozenset[tuple[str, str]]) -> None:
         self.ignored = ignored
-        self._stripped: dict[ast.stmt, ast.stmt] = {}
-
-    def of(self, statement: ast.stmt) -> ast.stmt:
-        """Return a copy of a statement without what changes no results."""
-        if statement not in self._stripped:
-            self._stripped[statement] = self.visit(copy.deepcopy(statement))
-        return self._stripped[statement]
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Leave out docstrings and other texts that stand alone."""
@@ -309,8 +299,8 @@ class _Strip(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Leave out keyword arguments that change no results."""
-        ignored = self.ignored.get(node.func.id, frozenset()) if isinstance(node.func, ast.Name) else frozenset()
-        node.keywords = [each for each in node.keywords if each.arg not in ignored]
+        if isinstance(node.func, ast.Name):
+            node.keywords = [each for each in node.keywords if (node.func.id, each.arg) not in self.ignored]
         return self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:

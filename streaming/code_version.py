@@ -28,7 +28,7 @@ from config.declarations import Table, table_named, tables
 from config.errors import LakehouseError
 from config.files import write_whole
 from config.settings import ROOT
-from streaming.code_graph import WHOLE, Reached, digest, reach
+from streaming.code_graph import WHOLE, Reached, Source, digest, reach
 from streaming.job import Job
 from streaming.parsing import Contract, contracts
 
@@ -44,7 +44,7 @@ INFRASTRUCTURE = (
 )
 """Names at which the code graph stops; the reasons are above."""
 
-IGNORED = {"Job": ("counts", "moves", "provenance")}
+OURS = Source(ROOT, frozenset(("Job", field) for field in ("counts", "moves", "provenance")))
 SHOWN = 5
 """How many changed definitions a message names."""
 
@@ -66,7 +66,7 @@ def code_parts(job: Job) -> dict[str, str]:
 
 def parts_of(functions: list[Any], *, stops: tuple[str, ...] = INFRASTRUCTURE) -> dict[str, str]:
     """Return the parts of some functions or classes: their code, and that of all they use."""
-    return _reach({root for each in functions for root in _roots(each, set())}, stops).parts
+    return reach({root for each in functions for root in _roots(each, set())}, OURS, stops).parts
 
 
 def contract_parts() -> dict[str, str]:
@@ -141,12 +141,8 @@ def _listed(names: list[str]) -> str:
 def _parts_of_job(job: Job) -> dict[str, str]:
     stops = INFRASTRUCTURE if job.topics else (*INFRASTRUCTURE, *LANDING)
     roots = {f"{job.module}.job"} if job.module else set()
-    found = _reach(roots | set(_roots(job, set())), stops)
+    found = reach(roots | set(_roots(job, set())), OURS, stops)
     return found.parts | (contract_parts() if job.topics else _declared(job, found))
-
-
-def _reach(roots: set[str], stops: tuple[str, ...]) -> Reached:
-    return reach(roots, ROOT, stops=stops, ignored=IGNORED)
 
 
 def _declared(job: Job, code: Reached) -> dict[str, str]:

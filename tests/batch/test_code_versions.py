@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from batch import code_versions
 from batch.bounded import BOUNDED, trending
-from batch.code_versions import SILVER, current, needs_full_run, of_run, record, stale
+from batch.code_versions import SILVER, current, needs_full_run, of_run, record, silver_parts, stale
 from config.settings import Settings
 from streaming import code_version
 from streaming.job import jobs
@@ -22,6 +22,12 @@ def another_trending(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 def test_every_job_that_follows_tables_has_a_version() -> None:
     assert set(current()) == {SILVER, *(job.writes[0] for job in jobs().values() if job.reads)}
+
+
+def test_silver_depends_on_parsing_and_on_the_rebuild_but_on_no_override() -> None:
+    parts = set(silver_parts())
+    assert {"streaming.parsing.parse", "batch.records.exceptions", "batch.segments.write"} <= parts
+    assert not {part for part in parts if part.startswith(code_versions.OVERRIDES)}
 
 
 def test_other_code_of_one_table_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

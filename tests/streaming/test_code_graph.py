@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.code_graph import Reached, reach
+from streaming.code_graph import Reached, Source, reach
 
 JOB = '''"""A job."""
 from shop import rates
@@ -50,8 +50,8 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def reached(shop: Path, **options: object) -> Reached:
-    return reach(["shop.job.job"], shop, ignored={"Job": ["provenance"]}, **options)  # type: ignore[arg-type]
+def reached(shop: Path, stops: tuple[str, ...] = ()) -> Reached:
+    return reach(["shop.job.job"], Source(shop, frozenset({("Job", "provenance")})), stops)
 
 
 def version(shop: Path) -> list[str]:
@@ -121,11 +121,12 @@ def test_two_functions_may_not_be_exchanged(shop: Path) -> None:
 
 
 def test_a_stop_is_not_followed_and_its_content_does_not_count(shop: Path) -> None:
-    stopped = reached(shop, stops=["shop.helpers.total", "shop.rates"])
+    stops = ("shop.helpers.total", "shop.rates")
+    stopped = reached(shop, stops)
     assert set(stopped.parts) == {"shop.job.job", "shop.job.LIMIT", "shop.registry.FORMATS", "shop.registry.<module>"}
     replace(shop, "shop/rates.py", "'day': 2", "'day': 3")
     replace(shop, "shop/helpers.py", "sum(rows)", "max(rows)")
-    assert reached(shop, stops=["shop.helpers.total", "shop.rates"]).parts == stopped.parts
+    assert reached(shop, stops).parts == stopped.parts
 
 
 def test_code_that_looks_names_up_reaches_its_whole_module(shop: Path) -> None:
