@@ -139,11 +139,13 @@ def _parsed(name: str, file: Path, _changed: int, ignored: frozenset[tuple[str, 
         if not isinstance(statement, DEFINES):
             module.imports.update(_imports(statement, module))
             module.stars.extend(_stars(statement, module))
-        bound = set(_bound(statement))
-        if not bound and isinstance(statement, (ast.Import, ast.ImportFrom)):
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
             continue
+        bound = set(_bound(statement))
+        # A loop or a condition may bind names and have other effects.
+        only_binds = bound and isinstance(statement, (*DEFINES, ast.Assign, ast.AnnAssign, ast.AugAssign))
         stripped = strip.visit(statement)
-        for each in bound or {LOOSE}:
+        for each in bound if only_binds else bound | {LOOSE}:
             module.definitions.setdefault(each, []).append(stripped)
     module.digests.update({each: digest(map(_canonical, code)) for each, code in module.definitions.items()})
     return module

@@ -90,11 +90,10 @@ def ensure_same_code(job: Job, folder: Path, *, allow_code_change: bool = False)
             f"Rebuild its history next to the served table, verify it, then promote it: lakehouse replay run "
             f"--jobs {job.name}",
         )
-    changed = _changed(before.get("parts", {}), parts) if before is not None else []
     if before is not None and before.get("code_version") != version_of(parts) and not allow_code_change:
         raise LakehouseError(
             f"The code of '{job.name}' has changed under its checkpoint, but its version is still {job.version}."
-            f"\nChanged: {_listed(changed)}.",
+            f"\n{_changes(before, parts)}",
             f"If the results differ, raise `version` in {job.module.replace('.', '/')}.py and run: lakehouse "
             f"replay run --jobs {job.name}\n"
             f"If they stay the same: lakehouse stream run {job.name} --allow-code-change",
@@ -129,13 +128,14 @@ def previous_job(folder: Path, name: str) -> Job | None:
     return job
 
 
-def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    return sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-
-
-def _listed(names: list[str]) -> str:
+def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
+    """Name the definitions and declarations that changed."""
+    if "parts" not in before:
+        return "The checkpoint was begun by an older release, which did not record all that counts."
+    known = before["parts"]
+    names = sorted(name for name in {*known, *now} if known.get(name) != now.get(name))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return f"Changed: {', '.join(names[:SHOWN])}{more}."
 
 
 def _parts_of_job(job: Job) -> dict[str, str]:

@@ -149,6 +149,14 @@ def test_imports_inside_a_function_and_through_a_package_are_followed(shop: Path
     assert "shop.helpers.unrelated" in reached(shop).parts
 
 
+@pytest.mark.parametrize("effect", ["for name in ('a', 'b'):\n    put(name)\n", "put(name for name in 'ab')\n"])
+def test_what_a_module_does_when_it_is_imported_counts(shop: Path, effect: str) -> None:
+    (shop / "shop/registry.py").write_text(f"FORMATS = []\nput = FORMATS.append\n{effect}")
+    before = version(shop)
+    replace(shop, "shop/registry.py", "name", "each")
+    assert version(shop) != before
+
+
 def test_strings_and_the_words_in_them_are_found(shop: Path) -> None:
     replace(shop, "shop/rates.py", "'day': 2", "'day': 'amount_cents > 0'")
     found = reached(shop)

@@ -45,7 +45,7 @@ def test_changed_code_without_a_new_version_is_refused_unless_allowed(tmp_path: 
 
 def test_a_record_of_an_older_release_counts_as_changed(tmp_path: Path) -> None:
     (tmp_path / module.FILE).write_text(json.dumps({"version": 1, "code": "0" * 16, "source": "x = 1"}))
-    with pytest.raises(LakehouseError, match="has changed under its checkpoint"):
+    with pytest.raises(LakehouseError, match="begun by an older release"):
         ensure_same_code(JOB, tmp_path)
 
 
