@@ -11,18 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from batch import records
-from batch.bounded import BOUNDED, LOOKS_UP
+from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.rebuild import Rebuild
 from config.declarations import table_named
 from config.settings import Settings
+from lake.tables import append_once, arrow_schema, read_arrow
 from streaming.code_graph import digest
 from streaming.code_version import INFRASTRUCTURE, LANDING, code_parts, contract_parts, parts_of, version_of
 from streaming.job import in_stages, jobs
-from streaming.tables import append_once, arrow_schema, rows_at
 
 TABLE = "ops.code_versions"
 SILVER = "silver"
-OVERRIDES = "batch.bounded"
+OVERRIDES = "batch.overrides"
 """Each function in this module counts for its own table, not for all."""
 
 Versions = Mapping[str, str]
@@ -38,9 +38,9 @@ def current() -> dict[str, str]:
     found = {SILVER: version_of(silver_parts())}
     for stage in in_stages([job for job in jobs().values() if job.reads]):
         for job in stage:
-            override = BOUNDED.get(job.name)
+            override = BATCH_OVERRIDES.get(job.name)
             instead = parts_of([override], stops=(*INFRASTRUCTURE, *LANDING)) if override else {}
-            inputs = [found.get(name, found[SILVER]) for name in (*job.reads, *LOOKS_UP.get(job.name, ()))]
+            inputs = [found.get(name, found[SILVER]) for name in (*job.reads, *LOOKUP_TABLES.get(job.name, ()))]
             (name,) = job.writes
             found[name] = digest([version_of(code_parts(job) | instead), *inputs])
     return found
@@ -69,5 +69,5 @@ def record(settings: Settings, run: str, versions: Versions) -> None:
 
 def of_run(settings: Settings, run: str) -> dict[str, str]:
     """Read the versions of a run; a run of an older release has none, so all of its tables count as changed."""
-    rows = rows_at(table_named(TABLE).path(settings.warehouse), pc.field("run") == run).to_pylist()
+    rows = read_arrow(table_named(TABLE).path(settings.warehouse), pc.field("run") == run).to_pylist()
     return {row["table_name"]: row["code_version"] for row in rows}

@@ -29,7 +29,7 @@ def run(
     """
     from batch.run import run as run_batch
     from config.spark import session
-    from operations.catalog import keep_up
+    from lake.catalog import keep_up
 
     settings = load_settings()
     with single_writer(settings, ["batch"]), console.status("Starting Spark …") as status:

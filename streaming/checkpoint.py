@@ -19,10 +19,10 @@ from config.errors import LakehouseError
 from config.files import write_whole
 from config.kafka import end_offsets, topic_ids
 from config.settings import Settings
-from streaming import ledger
-from streaming.archive import by_topic
+from lake import ledger
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
+from streaming.landing.archive import by_topic
 
 _RESET = {
     True: "goes on where its tables end; nothing is lost or doubled",

@@ -68,7 +68,7 @@ class Module:
 
 
 def reach(roots: Iterable[str], source: Source, stops: Iterable[str] = ()) -> Reached:
-    """Follow names, such as `streaming.tables.upsert`, to every definition that they need.
+    """Follow names, such as `lake.tables.upsert`, to every definition that they need.
 
     stops: dotted names, of packages, modules or definitions, that are not followed.
     """

@@ -30,17 +30,17 @@ from config.files import write_whole
 from config.settings import ROOT
 from streaming.code_graph import WHOLE, Reached, Source, digest, reach
 from streaming.job import Job
-from streaming.parsing import Contract, contracts
+from streaming.landing.parse import Contract, contracts
 
 FILE = "logic.json"
-LANDING = ("streaming.landing", "streaming.parsing", "streaming.verdicts", "streaming.archive")
+LANDING = ("streaming.landing", "streaming.landing.parse", "streaming.landing.classify", "streaming.landing.archive")
 INFRASTRUCTURE = (
     "config",
     "streaming.job",
-    "streaming.ledger",
-    "streaming.batches.record",
-    "streaming.generations",
-    "streaming.failpoints",
+    "lake.ledger",
+    "lake.batch_log.record",
+    "lake.generations",
+    "config.failpoints",
 )
 """Names at which the code graph stops; the reasons are above."""
 
@@ -164,7 +164,7 @@ def _table(table: Table) -> dict[str, Any]:
 
 def _columns(table: Table, words: set[str]) -> tuple[object, ...]:
     columns = {name: column.type for name, column in table.columns.items() if name in words}
-    return sorted(columns.items()), table.valid_to, table.disorder if table.topic or table.follows else None
+    return sorted(columns.items()), table.valid_to, table.disorder if table.topic or table.lateness_of else None
 
 
 def _contract(contract: Contract) -> tuple[object, ...]:

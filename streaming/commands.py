@@ -15,14 +15,15 @@ from config.kafka import end_offsets
 from config.locks import holder, single_writer
 from config.settings import Settings, load_settings
 from config.spark import session
-from operations.cost import measured, record
-from streaming import batches, closing, ledger
+from lake import batch_log, ledger
+from lake.costs import measured, record_cost
+from lake.generations import TableGenerations, serving
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
-from streaming.generations import Build, serving
 from streaming.job import Job, job_named, jobs
 from streaming.progress import Progress, Watch, commits_behind, last_progress
 from streaming.runner import Runner
+from streaming.windows import closing
 
 app = typer.Typer()
 stream = typer.Typer(help="The Spark jobs: run, list, status, reset.", no_args_is_help=True)
@@ -87,7 +88,7 @@ def status() -> None:
         status_of = _landing_status if job.topics else _follower_status
         table.add_row(*status_of(settings, job, build))
     console.print(table)
-    skew = ledger.greatest_skew(settings, "landing", build.of(job_named("landing")))
+    skew = ledger.greatest_skew(settings, "landing", build.of_job(job_named("landing")))
     allowed = timedelta(minutes=settings.streaming.skew_minutes)
     if skew:
         style = None if skew.within(allowed) else "yellow"
@@ -109,7 +110,7 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     settings = load_settings()
     job = job_named(name)
     with single_writer(settings, [job.name]):
-        checkpoint = reset_checkpoint(job, settings, serving(settings).of(job))
+        checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job))
     where = "after the last whole batch in the ledger" if job.topics else "from the first row of what it follows"
     console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, {where}.")
 
@@ -121,7 +122,7 @@ def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, con
     records = sum(each.done for each in last if job_named(each.job).topics)
     names = ", ".join(job.name for job in chosen)
     # What follows live waits for events most of the time: that tells nothing of what it could do.
-    record(runner.settings, "stream", names, records, cost, whole=until_caught_up)
+    record_cost(runner.settings, "stream", names, records, cost, whole=until_caught_up)
     return last
 
 
@@ -177,8 +178,8 @@ def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], conso
                 console.print(f"{job.name}: all before {until:%Y-%m-%d %H:%M:%S} is final.")
 
 
-def _landing_status(settings: Settings, job: Job, build: Build) -> list[str]:
-    generation = build.of(job)
+def _landing_status(settings: Settings, job: Job, build: TableGenerations) -> list[str]:
+    generation = build.of_job(job)
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
     landed = ledger.landed_up_to(settings, job.name, generation)
@@ -196,13 +197,13 @@ def _landing_status(settings: Settings, job: Job, build: Build) -> list[str]:
     ]
 
 
-def _follower_status(settings: Settings, job: Job, build: Build) -> list[str]:
-    generation = build.of(job)
+def _follower_status(settings: Settings, job: Job, build: TableGenerations) -> list[str]:
+    generation = build.of_job(job)
     checkpoint = last_checkpoint(job, settings, generation)
     behind = commits_behind(job, checkpoint.followed(), settings, build)
-    last = batches.last(settings, job.name, generation)
+    last = batch_log.last_batch(settings, job.name, generation)
     progress = last_progress(job.name, settings, generation)
-    until = batches.closed_until(settings, job.name, generation)
+    until = batch_log.closed_until(settings, job.name, generation)
     return [
         job.name,
         _running(settings, job),

@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import DataFrame
 
 from batch import code_versions
-from batch.bounded import BOUNDED, trending
 from batch.code_versions import SILVER, current, needs_full_run, of_run, record, silver_parts, stale
+from batch.overrides import BATCH_OVERRIDES, trending
 from config.settings import Settings
 from streaming import code_version
 from streaming.job import jobs
-from streaming.parsing import contracts
+from streaming.landing.parse import contracts
 
 
 def another_trending(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -26,13 +26,13 @@ def test_every_job_that_follows_tables_has_a_version() -> None:
 
 def test_silver_depends_on_parsing_and_on_the_rebuild_but_on_no_override() -> None:
     parts = set(silver_parts())
-    assert {"streaming.parsing.parse", "batch.records.exceptions", "batch.segments.write"} <= parts
+    assert {"streaming.landing.parse.parse", "batch.records.exceptions", "batch.segments.write"} <= parts
     assert not {part for part in parts if part.startswith(code_versions.OVERRIDES)}
 
 
 def test_other_code_of_one_table_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     before = current()
-    monkeypatch.setitem(BOUNDED, "trending", another_trending)
+    monkeypatch.setitem(BATCH_OVERRIDES, "trending", another_trending)
     assert stale(before, current()) == {"gold.trending"}
     assert not needs_full_run(before, current())
 

@@ -41,7 +41,7 @@ def test_a_second_writer_is_refused_and_told_who_is_first_until_that_one_is_kill
         first = f"'landing' .* by process {other.pid},"
         with pytest.raises(LakehouseError, match=first) as error, single_writer(fresh_home, ["landing"]):
             pytest.fail("two writers of one job")
-        assert f"kill {other.pid}" in error.value.mend
+        assert f"kill {other.pid}" in error.value.hint
         found = holder(fresh_home, "landing")
         assert found is not None
         assert found["pid"] == other.pid

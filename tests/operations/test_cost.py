@@ -5,7 +5,7 @@ import sys
 
 import psutil
 
-from operations.cost import _cpu_seconds, _peak_memory
+from lake.costs import _cpu_seconds, _peak_memory
 
 
 def test_cpu_time_grows_with_work_and_memory_is_known() -> None:

@@ -14,8 +14,8 @@ from config.settings import ROOT
 from streaming import code_version as module
 from streaming.code_version import code_parts, code_version, ensure_same_code, previous_job
 from streaming.job import Job, job_named, jobs
-from streaming.parsing import Contract, contracts
-from streaming.roles.aggregator.salting import Salt, Saltable
+from streaming.landing.parse import Contract, contracts
+from streaming.windows.salting import Salt, Saltable
 
 JOB = job_named("views_per_minute")
 ANOTHER = "streaming.roles.aggregator.trending"
@@ -30,7 +30,7 @@ def test_a_new_version_asks_for_a_replay(tmp_path: Path) -> None:
     ensure_same_code(JOB, tmp_path)
     with pytest.raises(LakehouseError, match="version 2 now") as refused:
         ensure_same_code(replace(JOB, version=2), tmp_path)
-    assert "lakehouse replay run --jobs views_per_minute" in str(refused.value.mend)
+    assert "lakehouse replay run --jobs views_per_minute" in str(refused.value.hint)
 
 
 def test_changed_code_without_a_new_version_is_refused_unless_allowed(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_changed_code_without_a_new_version_is_refused_unless_allowed(tmp_path: 
     with pytest.raises(LakehouseError, match="has changed under its checkpoint") as refused:
         ensure_same_code(JOB, tmp_path)
     assert f"{ANOTHER}.RANKS" in str(refused.value)
-    assert "lakehouse stream run views_per_minute --allow-code-change" in str(refused.value.mend)
+    assert "lakehouse stream run views_per_minute --allow-code-change" in str(refused.value.hint)
     ensure_same_code(JOB, tmp_path, allow_code_change=True)
     ensure_same_code(JOB, tmp_path)
 
@@ -61,9 +61,9 @@ def test_the_previous_job_can_be_loaded_unless_it_imports_what_is_gone(tmp_path:
 
 def test_a_job_depends_on_the_helpers_that_it_uses_and_on_no_other_job() -> None:
     parts = code_parts(JOB)
-    helpers = {"streaming.tables.upsert", "streaming.late.minding_late", "streaming.roles.enricher.attach_tier"}
-    assert helpers | {"streaming.roles.aggregator.salting.Salt", "table gold.views_per_minute"} <= set(parts)
-    assert not {"streaming.tables.keeping_best", "streaming.late.refuse_unknown", f"{ANOTHER}.RANKS"} & set(parts)
+    helpers = {"lake.tables.upsert", "streaming.windows.late.minding_late", "streaming.roles.enricher.attach_tier"}
+    assert helpers | {"streaming.windows.salting.Salt", "table gold.views_per_minute"} <= set(parts)
+    assert not {"lake.tables.keeping_best", "streaming.windows.late.refuse_unknown", f"{ANOTHER}.RANKS"} & set(parts)
 
 
 def test_every_job_has_its_own_version() -> None:

@@ -7,7 +7,7 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.settings import Settings
-from streaming.generations import serving
+from lake.generations import serving
 from streaming.job import job_named
 from streaming.progress import Followed, last_progress
 

@@ -12,15 +12,15 @@ from config.errors import LakehouseError
 from config.kafka import reachable
 from config.locks import single_writer
 from config.settings import Settings
-from streaming.consumer import Again, Batch, Group, Progress, Record, consume
-from streaming.dead_letter import dead_letter
+from streaming.kafka.consumer import Again, Batch, Group, Progress, Record, consume
+from streaming.kafka.dead_letter import dead_letter
+from streaming.kafka.transactions import Message, Transactions
 from streaming.roles.reactor.api import Api, address
 from streaming.roles.reactor.breaker import Breaker
-from streaming.roles.reactor.memory import Memory
 from streaming.roles.reactor.outcomes import outcome
 from streaming.roles.reactor.payments import FailedPayment, UnreadableError, failed_payment
 from streaming.roles.reactor.retries import Retrier, Settled, StoppedError
-from streaming.transactions import Message, Transactions
+from streaming.roles.reactor.settled_payments import Memory
 
 NAME = "reactor"
 DEAD = "dead_letter"
