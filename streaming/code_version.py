@@ -33,18 +33,11 @@ from streaming.job import Job
 from streaming.landing.parse import Contract, contracts
 
 FILE = "logic.json"
-LANDING = ("streaming.landing", "streaming.landing.parse", "streaming.landing.classify", "streaming.landing.archive")
-INFRASTRUCTURE = (
-    "config",
-    "streaming.job",
-    "lake.ledger",
-    "lake.batch_log.record",
-    "lake.generations",
-    "config.failpoints",
-)
+LANDING = ("streaming.landing",)
+INFRASTRUCTURE = ("config", "lake.batch", "lake.batch_log", "lake.generations", "lake.ledger", "streaming.job")
 """Names at which the code graph stops; the reasons are above."""
 
-OURS = Source(ROOT, frozenset(("Job", field) for field in ("counts", "moves", "provenance")))
+OURS = Source(ROOT, ignored=frozenset({("Job", "provenance")}))
 SHOWN = 5
 """How many changed definitions a message names."""
 
@@ -61,7 +54,10 @@ def version_of(parts: Mapping[str, str]) -> str:
 
 def code_parts(job: Job) -> dict[str, str]:
     """Return what a job's results depend on, each part by name with a digest of its content."""
-    return _parts_of_job(job)
+    stops = INFRASTRUCTURE if job.topics else (*INFRASTRUCTURE, *LANDING)
+    roots = {f"{job.module}.job"} if job.module else set()
+    found = reach(roots | set(_roots(job, set())), OURS, stops)
+    return found.parts | (contract_parts() if job.topics else _declared(job, found))
 
 
 def parts_of(functions: list[Any], *, stops: tuple[str, ...] = INFRASTRUCTURE) -> dict[str, str]:
@@ -136,13 +132,6 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
     names = sorted(name for name in {*known, *now} if known.get(name) != now.get(name))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"Changed: {', '.join(names[:SHOWN])}{more}."
-
-
-def _parts_of_job(job: Job) -> dict[str, str]:
-    stops = INFRASTRUCTURE if job.topics else (*INFRASTRUCTURE, *LANDING)
-    roots = {f"{job.module}.job"} if job.module else set()
-    found = reach(roots | set(_roots(job, set())), OURS, stops)
-    return found.parts | (contract_parts() if job.topics else _declared(job, found))
 
 
 def _declared(job: Job, code: Reached) -> dict[str, str]:

@@ -61,9 +61,11 @@ def test_the_previous_job_can_be_loaded_unless_it_imports_what_is_gone(tmp_path:
 
 def test_a_job_depends_on_the_helpers_that_it_uses_and_on_no_other_job() -> None:
     parts = code_parts(JOB)
-    helpers = {"lake.tables.upsert", "streaming.windows.late.minding_late", "streaming.roles.enricher.attach_tier"}
+    helpers = {"lake.tables.upsert", "streaming.windows.late.upsert_windows", "streaming.roles.enricher.attach_tier"}
     assert helpers | {"streaming.windows.salting.Salt", "table gold.views_per_minute"} <= set(parts)
-    assert not {"lake.tables.keeping_best", "streaming.windows.late.refuse_unknown", f"{ANOTHER}.RANKS"} & set(parts)
+    assert not {"lake.tables.upsert_first_per_key", "streaming.windows.late.refuse_unknown", f"{ANOTHER}.RANKS"} & set(
+        parts
+    )
 
 
 def test_every_job_has_its_own_version() -> None:
@@ -72,8 +74,8 @@ def test_every_job_has_its_own_version() -> None:
 
 
 def test_how_many_groups_a_job_is_salted_into_changes_nothing() -> None:
-    assert isinstance(JOB.transform, Saltable)
-    salted = replace(JOB, transform=replace(JOB.transform, salt=Salt(4)))
+    assert isinstance(JOB.query.transform, Saltable)
+    salted = replace(JOB, query=replace(JOB.query, transform=replace(JOB.query.transform, salt=Salt(4))))
     assert code_version(salted) == code_version(JOB)
 
 
