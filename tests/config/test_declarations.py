@@ -145,5 +145,5 @@ def test_a_renamed_key_is_answered_with_its_new_name(tmp_path: Path) -> None:
     declared = yaml.safe_load((TOPICS / "clicks.yaml").read_text())
     declared["lateness"]["ahead"] = declared["lateness"].pop("max_clock_ahead")
     (tmp_path / "clicks.yaml").write_text(yaml.safe_dump(declared))
-    with pytest.raises(LakehouseError, match="unknown key 'lateness.ahead': it is now called 'max_clock_ahead'"):
+    with pytest.raises(LakehouseError, match=r"unknown key 'lateness.ahead': it is now called 'max_clock_ahead'"):
         topics(tmp_path)
