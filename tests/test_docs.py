@@ -148,6 +148,15 @@ def test_every_name_in_the_readme_tree_exists_and_no_folder_is_left_out():
     assert {f"{folder}/" for folder in folders} <= set(names)
 
 
+def test_every_file_of_a_walk_through_the_code_exists_and_a_click_takes_at_most_thirty():
+    walks = {
+        title: re.findall(r"^\d+\. `([^`]+)`", body, re.MULTILINE)
+        for title, body in sections(DOCS / "architecture.md", "##").items()
+    }
+    assert [file for files in walks.values() for file in files if not (ROOT / file).is_file()] == []
+    assert 0 < len(walks["A click, from Kafka to a serving view"]) <= 30
+
+
 def test_ci_runs_the_test_command_of_the_readme():
     last = (ROOT / ".ci" / "run").read_text().split("\n")[-2].removeprefix("exec ")
     assert last == "make test"
