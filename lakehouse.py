@@ -13,7 +13,7 @@ from rich.console import Console
 
 from config.errors import LakehouseError
 
-PACKAGES = ("local", "streaming", "batch", "expectations", "operations", "dashboard")
+PACKAGES = ("local", "lake", "streaming", "expectations", "batch", "replay", "dashboard", "operations")
 HELP = """Lambda and Kappa on the same events, on the real parts.
 
 Begin with:  lakehouse doctor  ·  lakehouse demo
@@ -62,8 +62,8 @@ def main() -> None:
     except LakehouseError as error:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         console.print(error.problem, style="red", markup=False)
-        if error.mend:
-            console.print(error.mend, markup=False)
+        if error.hint:
+            console.print(error.hint, markup=False)
         sys.exit(error.exit_code)
 
 

@@ -5,16 +5,15 @@ the same micro-batch. Where no version is known yet the tier is `unknown`; a rep
 all versions, repair it.
 """
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import record
-from streaming.job import Batch, Job
-from streaming.tables import append, brought_here, columns, read
+from lake.batch import Batch
+from lake.batch_log import record_batch
+from lake.tables import append, columns, read, try_collect
+from streaming.job import Job, Provenance
 
 UNKNOWN = "unknown"
 TABLE = "silver.clicks_enriched"
@@ -48,18 +47,13 @@ def enrich(batch: Batch) -> None:
     users = read(batch.rows.sparkSession, "silver.users", batch.settings.warehouse, batch.generation_of("silver.users"))
     enriched = attach_tier(batch.rows, users)
     # In one action where it fits: among many jobs, each further one waits its turn.
-    rows = brought_here(enriched)
+    rows = try_collect(enriched)
     if rows is None:
         rows = enriched.localCheckpoint()
     count = len(rows) if isinstance(rows, pa.Table) else rows.count()
     if count:
         append(batch, TABLE, rows)
-    record(batch, count)
-
-
-def whole(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """Enrich all clicks there are."""
-    return attach_tier(tables["silver.clicks"], tables["silver.users"])
+    record_batch(batch, count)
 
 
 def job() -> Job:
@@ -71,5 +65,7 @@ def job() -> Job:
         reads=("silver.clicks",),
         writes=(TABLE,),
         process=enrich,
-        counts="e.event_id = r.event_id",
+        provenance=Provenance(
+            row_contains_event="e.event_id = r.event_id",
+        ),
     )

@@ -10,9 +10,9 @@ from pyspark.sql import Row, SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
-from streaming.job import Batch
-from streaming.landing import job, judged, land
-from streaming.tables import create_missing
+from lake.batch import Batch
+from lake.tables import create_missing
+from streaming.landing.job import job, land, parse_and_validate
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RECORD = (
@@ -87,8 +87,8 @@ class Lake:
     ) -> None:
         """Land records as the next micro-batch, or as a given one again."""
         number = self.batches if batch is None else batch
-        rows = judged(self.spark.createDataFrame(records, RECORD))
-        land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), landed=landed or {}))
+        rows = parse_and_validate(self.spark.createDataFrame(records, RECORD))
+        land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), already_landed=landed or {}))
         self.batches = number + 1
 
     def rows(self, table: str) -> list[Row]:

@@ -13,11 +13,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
-from streaming.job import Batch, Job
+from lake.batch import Batch
+from lake.batch_log import record_batch
+from lake.tables import read_batch_table, upsert
+from streaming.job import Bounded, Job, Provenance, Query
 from streaming.roles.aggregator import DURING
-from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
-from streaming.tables import there, upsert
+from streaming.windows.salting import UNSALTED, Salt, Saltable, collect_unsalted
 
 CLICKS = "silver.clicks_enriched"
 TABLE = "gold.trending"
@@ -57,12 +58,17 @@ def ranked(counts: pa.Table) -> pa.Table:
     return found.filter(pc.field("rank") <= RANKS).select(list(table_named(TABLE).stored))
 
 
-def save(batch: Batch, counts: pa.Table) -> int:
-    """Rank the windows whose counts changed anew."""
+def write(batch: Batch) -> None:
+    """Update the ranks of the windows whose counts changed in one micro-batch."""
+    counts = collect_unsalted(batch, ["views"])
+    record_batch(batch, _upsert_ranks(batch, counts))
+
+
+def _upsert_ranks(batch: Batch, counts: pa.Table) -> int:
     if not len(counts):
         return 0
     windows = pc.unique(counts["window_start"])
-    before = there(batch, TABLE, pc.field("day").isin(pc.unique(counts["day"])))
+    before = read_batch_table(batch, TABLE, pc.field("day").isin(pc.unique(counts["day"])))
     before = before.filter(pc.is_in(before["window_start"], value_set=windows))
     both = pa.concat_tables([counts, before.select(counts.column_names).cast(counts.schema)])
     return upsert(batch, TABLE, ranked(both))
@@ -76,10 +82,13 @@ def job() -> Job:
         version=1,
         reads=(CLICKS,),
         writes=(TABLE,),
-        transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)),
-        mode="update",
-        process=saving(adding_up(["views"], save)),
-        reach=timedelta(minutes=5),
-        counts=f"e.type = 'page_view' and e.product_id = r.product_id and {DURING}",
-        moves=f"e.type = 'page_view' and {DURING}",
+        query=Query(
+            transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)), output_mode="update"
+        ),
+        process=write,
+        bounded=Bounded(max_event_gap=timedelta(minutes=5)),
+        provenance=Provenance(
+            row_contains_event=f"e.type = 'page_view' and e.product_id = r.product_id and {DURING}",
+            row_affected_by_event=f"e.type = 'page_view' and {DURING}",
+        ),
     )

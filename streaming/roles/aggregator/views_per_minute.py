@@ -7,13 +7,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
-from streaming.job import Batch, Job
-from streaming.late import late_events, minding_late
+from lake.batch import Batch
+from lake.batch_log import record_batch
+from lake.tables import columns, read
+from streaming.job import Job, Provenance, Query
 from streaming.roles.aggregator import DURING
-from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.roles.enricher import attach_tier
-from streaming.tables import columns, read
+from streaming.windows.late import late_events, upsert_windows
+from streaming.windows.salting import UNSALTED, Salt, Saltable, collect_unsalted
 
 CLICKS = "silver.clicks_enriched"
 TABLE = "gold.views_per_minute"
@@ -41,6 +42,13 @@ def late_views(spark: SparkSession, batch: Batch) -> DataFrame:
     return views_per_minute(attach_tier(late_events(spark, batch, "clicks"), users))
 
 
+def write(batch: Batch) -> None:
+    """Write the windows of one micro-batch and their late parts."""
+    rows = collect_unsalted(batch, LATE_PARTS)
+    written = upsert_windows(batch, TABLE, rows, LATE_PARTS, late_views)
+    record_batch(batch, written)
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -49,9 +57,12 @@ def job() -> Job:
         version=1,
         reads=(CLICKS,),
         writes=(TABLE,),
-        transform=Saltable(lambda tables, salt: views_per_minute(tables[CLICKS], salt)),
-        mode="update",
-        process=saving(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_views))),
-        minds_late=True,
-        counts=f"e.type = 'page_view' and e.product_id = r.product_id and e.tier = r.tier and {DURING}",
+        query=Query(
+            transform=Saltable(lambda tables, salt: views_per_minute(tables[CLICKS], salt)), output_mode="update"
+        ),
+        process=write,
+        handles_late=True,
+        provenance=Provenance(
+            row_contains_event=f"e.type = 'page_view' and e.product_id = r.product_id and e.tier = r.tier and {DURING}",
+        ),
     )
