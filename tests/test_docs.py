@@ -170,6 +170,18 @@ def test_every_decision_is_listed_and_says_what_it_costs():
         assert list(sections(file, "##")) == ["Context", "Decision", "What it costs"], file.name
 
 
+EDITED = [document for document in documents() if blocks(document, "diff")]
+
+
+@pytest.mark.parametrize("document", EDITED, ids=lambda path: path.name)
+def test_the_edits_of_a_page_apply_in_their_order(document: Path, tmp_path: Path):
+    for folder in ("config", "expectations", "streaming"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for diff in blocks(document, "diff"):
+        done = subprocess.run(["git", "apply"], cwd=tmp_path, input=diff, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
 def test_the_edits_of_the_guide_apply_and_are_valid(tmp_path: Path):
     for folder in ("config", "expectations"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
