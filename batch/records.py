@@ -7,9 +7,7 @@ landing looks copies up in what it landed before, batch by batch; here they are 
 
 import hashlib
 from datetime import date
-from pathlib import Path
 
-import deltalake
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -17,6 +15,7 @@ from batch.fence import Offsets
 from batch.segments import SEGMENT
 from config.failpoints import failpoint
 from config.settings import ROOT, Settings
+from lake.location import Location, warehouse
 from lake.tables import ORIGIN
 from streaming.landing.classify import REUSED_ID
 from streaming.landing.job import parse_and_validate
@@ -34,9 +33,9 @@ LOGIC = (
 )
 
 
-def folder(settings: Settings) -> Path:
+def folder(settings: Settings) -> Location:
     """Say where the judged records are kept."""
-    return settings.warehouse / "batch" / "judged"
+    return warehouse(settings) / "batch" / "judged"
 
 
 def logic() -> str:
@@ -49,10 +48,9 @@ def logic() -> str:
 
 def known_logic(settings: Settings) -> str | None:
     """Give the logic that the kept records were judged by."""
-    path = str(folder(settings))
-    if not deltalake.DeltaTable.is_deltatable(path):
+    if not folder(settings).is_table():
         return None
-    found = (commit.get("userMetadata") for commit in deltalake.DeltaTable(path).history())
+    found = (commit.get("userMetadata") for commit in folder(settings).table().history())
     return next((logic for logic in found if logic), None)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import deltalake
 from pyspark.sql import DataFrame, SparkSession
 
 from batch import fence, publications, records
@@ -13,11 +12,11 @@ from batch.fence import Fence
 from batch.publications import Publication
 from batch.rebuild import Rebuild, Watch
 from batch.segments import Segments
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from expectations.gate import Audit, audit
 from lake.costs import Cost, measured, record_cost
+from lake.location import table_location, warehouse
 
 
 @dataclass(frozen=True)
@@ -38,13 +37,13 @@ class Result:
 
 def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) -> Result:
     """Recompute what changed since the last publication, or all; publish it if every check lets it pass."""
-    archive_path = table_named(fence.ARCHIVE).path(settings.warehouse)
-    if not deltalake.DeltaTable.is_deltatable(str(archive_path)):
+    archive_path = table_location(settings, fence.ARCHIVE)
+    if not archive_path.is_table():
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
     last = publications.served(settings)
     full = full or last is None or records.known_logic(settings) != records.logic()
     name = datetime.now(UTC).strftime(publications.RUN_NAME)[:-3]
-    with measured(spark, settings.warehouse / "batch") as cost:
+    with measured(spark, warehouse(settings) / "batch") as cost:
         archive, limit = fence.take(spark, settings)
         if not limit.offsets:
             raise LakehouseError("The archive is empty.", "lakehouse stream run --until-caught-up")

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.location import Location, table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.costs"
@@ -32,17 +33,17 @@ class Cost:
 
 
 @contextmanager
-def measured(spark: SparkSession, folder: Path) -> Iterator[Cost]:
+def measured(spark: SparkSession, folder: Location) -> Iterator[Cost]:
     """Measure what is done inside, and how much a folder grew by it."""
     processes = [os.getpid(), int(spark._jvm.java.lang.ProcessHandle.current().pid())]  # type: ignore[union-attr]
     cost = Cost()
-    began, cpu, size = time.monotonic(), _cpu_seconds(processes), size_of(folder)
+    began, cpu, size = time.monotonic(), _cpu_seconds(processes), folder.size()
     try:
         yield cost
     finally:
         cost.seconds = time.monotonic() - began
         cost.cpu_seconds = _cpu_seconds(processes) - cpu
-        cost.bytes_written = max(size_of(folder) - size, 0)
+        cost.bytes_written = max(folder.size() - size, 0)
         cost.peak_memory = sum(_peak(process) for process in processes)
 
 
@@ -62,19 +63,14 @@ def record_cost(settings: Settings, path: str, what: str, records: int, cost: Co
     }
     rows = pa.Table.from_pylist([row], arrow_schema(table))
     # A folder for each path: several processes record what they cost, each in its own.
-    append_once(table.path(settings.warehouse) / path, rows, "cost", time.time_ns() // 1000)
+    append_once(table_location(settings, table.name) / path, rows, "cost", time.time_ns() // 1000)
 
 
 def recorded_costs(settings: Settings) -> list[dict[str, Any]]:
     """Read what every path has cost, in order."""
-    folders = sorted(table_named(TABLE).path(settings.warehouse).glob("*"))
+    folders = table_location(settings, TABLE).children()
     rows = [row for folder in folders for row in read_arrow(folder).to_pylist()]
     return sorted(rows, key=lambda row: row["recorded_at"])
-
-
-def size_of(folder: Path) -> int:
-    """Add up the files under a folder."""
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
 def _cpu_seconds(processes: list[int]) -> float:

@@ -9,10 +9,10 @@ from typing import Any
 import deltalake
 from pyspark.sql.streaming.query import StreamingQuery
 
-from config.declarations import table_named
 from config.files import write_whole
 from config.settings import Settings
 from lake.generations import TableGenerations
+from lake.location import table_location
 from streaming.checkpoint import job_folder
 from streaming.job import Job
 
@@ -120,7 +120,7 @@ def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Set
         read[end["reservoirId"]] = min(version, read.get(end["reservoirId"], version))
     behind = 0
     for name in job.reads or (ARCHIVE,):
-        path = str(table_named(name).path(settings.warehouse, target.of_table(name)))
+        path = str(table_location(settings, name, target.of_table(name)))
         if deltalake.DeltaTable.is_deltatable(path):
             table = deltalake.DeltaTable(path)
             # Version 0 only creates the table.
