@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 
-from batch import fence, publications, records
+from batch import code_versions, fence, publications, records
 from batch.fence import Fence
 from batch.publications import Publication
 from batch.rebuild import Rebuild, Watch
@@ -41,21 +41,25 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
     if not archive_path.is_table():
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
     last = publications.served(settings)
-    full = full or last is None or records.known_logic(settings) != records.logic()
+    versions = code_versions.current()
+    before = code_versions.of_run(settings, last.run) if last else {}
+    full = full or last is None or code_versions.needs_full_run(before, versions)
     name = datetime.now(UTC).strftime(publications.RUN_NAME)[:-3]
     with measured(spark, warehouse(settings) / "batch") as cost:
         archive, limit = fence.take(spark, settings)
         if not limit.offsets:
             raise LakehouseError("The archive is empty.", "lakehouse stream run --until-caught-up")
         watch("bronze.events")
-        records.judge(archive, settings, full=full)
+        records.judge(archive, settings, versions[code_versions.SILVER], full=full)
         base = None if full else last
-        rebuild = Rebuild(spark, settings, name, base.tables if base else {})
+        stale = code_versions.stale(before, versions)
+        rebuild = Rebuild(spark, settings, name, base.tables if base else {}, stale)
         rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, watch)
         rebuild.gold(watch)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)
         fence.record_fence(settings, name, limit)
+        code_versions.record(settings, name, versions)
         watch("checks")
         began = time.monotonic()
         found = _audit(rebuild, settings)
