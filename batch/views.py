@@ -4,6 +4,7 @@ from batch import publications
 from batch.segments import path
 from config.declarations import table_named
 from config.settings import Settings
+from lake.location import table_location
 from lake.views import delta
 
 
@@ -17,7 +18,7 @@ def views(settings: Settings) -> dict[str, str]:
 def _published(settings: Settings, name: str) -> str:
     """Select, of all rows that runs have written, those that the last publication names when the view is read."""
     table = table_named(name)
-    named = delta(table_named(publications.TABLE).path(settings.warehouse))
+    named = delta(table_location(settings, publications.TABLE))
     columns = ", ".join(f"t.`{column}`" for column in table.stored)
     valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
     rows = (

@@ -29,6 +29,7 @@ from oracle.answers import tables as known
 from config.declarations import Table, tables
 from config.settings import ROOT, Settings
 from lake.batch_log import closed_until
+from lake.location import table_location
 from lake.tables import arrow_schema
 from local.catalog import Catalog
 from local.simulator.plan import Plan
@@ -176,15 +177,15 @@ def _write(settings: Settings, table: Table, rows: pa.Table) -> None:
         if field.name not in rows.column_names:  # what no model reads the oracle does not know
             rows = rows.append_column(field, pa.nulls(len(rows), field.type))
     rows = rows.select(schema.names).cast(schema)
-    path = table.path(settings.warehouse)
-    deltalake.write_deltalake(path, rows, partition_by=table.partitioned_by or None)
+    path = table_location(settings, table.name)
+    deltalake.write_deltalake(str(path), rows, partition_by=table.partitioned_by or None)
 
 
 def _record_batch(settings: Settings, job: str, until: datetime | None) -> None:
     table = tables()["ops.batches"]
     row = {"job": job, "generation": 1, "epoch": 1, "batch": 0, "written": 1, "closed_until": until}
     rows = pa.Table.from_pylist([row | {"by_request": False, "recorded_at": datetime.now(UTC)}], arrow_schema(table))
-    deltalake.write_deltalake(table.path(settings.warehouse) / "g1" / job, rows)
+    deltalake.write_deltalake(str(table_location(settings, table.name) / "g1" / job), rows)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import json
 from datetime import datetime
 from typing import Any
 
-import deltalake
 import duckdb
 import pyarrow as pa
 import pytest
@@ -13,6 +12,7 @@ from oracle.answers import tables as known
 
 from batch import publications
 from config.declarations import table_named, tables
+from lake.location import table_location
 
 GOLD = [name.partition(".")[2] for name in known() if name.startswith("gold.")]
 MERGED = "from batch where {moment} < $1 union all by name from stream where {moment} >= $1"
@@ -20,6 +20,7 @@ MERGED = "from batch where {moment} < $1 union all by name from stream where {mo
 MERGED_STATUS = """
 from stream where status_time >= $1 union all by name
 from batch where order_id not in (select order_id from stream where status_time >= $1)
+from lake.location import table_location
 """
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
@@ -36,10 +37,9 @@ def answers(built: Any, wanted: Any, fence: datetime) -> dict[str, pa.Table]:
 
 def fence_of(built: Any) -> datetime:
     """Read the fence of the served publication, without a zone."""
-    path = table_named("ops.fences").path(built.settings.warehouse)
     served = publications.served(built.settings)
     assert served
-    rows = deltalake.DeltaTable(path).to_pyarrow_table().to_pylist()
+    rows = table_location(built.settings, "ops.fences").table().to_pyarrow_table().to_pylist()
     found: datetime
     (found,) = {row["complete_until"] for row in rows if row["run"] == served.run}
     return found.replace(tzinfo=None)

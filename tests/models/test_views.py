@@ -6,8 +6,8 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 
-from config.declarations import tables
 from lake import generations
+from lake.location import table_location
 
 
 def created(built: Any) -> dict[str, str]:
@@ -35,6 +35,13 @@ def test_a_view_that_is_unchanged_is_left_alone_and_a_changed_one_is_recreated(b
     assert {view for view in before if before[view] != after[view]} == {"serving.kappa_sessions"}
 
 
+def copy_generation(built: Any, name: str) -> deltalake.DeltaTable:
+    """Copy a table's first generation to its second."""
+    first, second = (table_location(built.settings, name, number) for number in (1, 2))
+    shutil.copytree(str(first), str(second))
+    return second.table()
+
+
 def funnel(built: Any) -> tuple[deltalake.DeltaTable, dict[tuple[Any, str], dict[str, Any]]]:
     table = deltalake.DeltaTable(built.settings.warehouse / "marts.db" / "conversion_funnel")
     rows: pa.Table = table.to_pyarrow_table()
@@ -56,9 +63,8 @@ def test_complete_days_are_kept_until_history_is_rebuilt(built: Any) -> None:
         key: row for key, row in before.items() if key not in complete
     }
 
-    sessions = tables()["gold.sessions"]
-    shutil.copytree(sessions.path(built.settings.warehouse, 1), sessions.path(built.settings.warehouse, 2))
-    generations.switch(built.settings, {sessions.name: 2}, "promote")
+    copy_generation(built, "gold.sessions")
+    generations.switch(built.settings, {"gold.sessions": 2}, "promote")
     built.process.dbt("run", "--select", "conversion_funnel")
     _, whole = funnel(built)
     assert {row.pop("built_from") for row in whole.values()} == {"kappa 1"}
@@ -66,15 +72,12 @@ def test_complete_days_are_kept_until_history_is_rebuilt(built: Any) -> None:
 
 
 def test_the_kappa_answer_is_that_of_the_served_generation(built: Any) -> None:
-    trending = tables()["gold.trending"]
     rows = built.answers["kappa_trending"].num_rows
-    path = trending.path(built.settings.warehouse, 2)
-    shutil.copytree(trending.path(built.settings.warehouse, 1), path)
-    deltalake.DeltaTable(path).delete("rank > 1")
+    copy_generation(built, "gold.trending").delete("rank > 1")
     first = count(built, "serving.kappa_trending where rank = 1")
     assert (count(built, "serving.kappa_trending"), 0 < first < rows) == (rows, True)
     served = generations.live(built.settings)
-    generations.switch(built.settings, served | {trending.name: 2}, "promote")
+    generations.switch(built.settings, served | {"gold.trending": 2}, "promote")
     assert count(built, "serving.kappa_trending") == first, "no view was created again"
     generations.switch(built.settings, served, "rollback")
     assert count(built, "serving.kappa_trending") == rows

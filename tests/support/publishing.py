@@ -36,7 +36,7 @@ def _write(settings: Settings, run: str, records: list[tuple[Any, ...]]) -> dict
         rows = oracle.table(table.name, late_counts=False).select(list(table.stored)).cast(arrow_schema(table))
         segments = _segments(table, rows)
         rows = rows.append_column("segment", segments).append_column("run", pa.array([run] * len(rows), pa.string()))
-        deltalake.write_deltalake(path(settings, table.name), rows, mode="append", partition_by=["segment", "run"])
+        deltalake.write_deltalake(str(path(settings, table.name)), rows, mode="append", partition_by=["segment", "run"])
         found[table.name] = dict.fromkeys(segments.to_pylist(), run)
     return found
 
