@@ -26,7 +26,7 @@ def whole(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Temp
     records = records_of(PLAN)
     published = len(records) * 3 // 5
     lake.land(records[:published])
-    assert run_batch(spark, own, full=True, watch=lambda _: None).publication
+    assert run_batch(spark, own, full=True, on_step=lambda _: None).publication
     lake.land(records[published:])
     catch_up(lake)
     process = DbtProcess(own, environ(own))
