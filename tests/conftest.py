@@ -33,6 +33,12 @@ UNKNOWN_SECONDS = 5.0
 SHARED = ("template", "models", "streaming/replay")
 """Folders whose tests share a fixture that takes long to build; elsewhere only those of a file share one."""
 
+ALONE = {
+    *(f"streaming/replay/test_{name}.py" for name in ("cut", "live")),
+    *(f"template/test_{name}.py" for name in ("carried", "refusals", "update")),
+}
+"""Files of these folders that do not use it."""
+
 JVM_FIXTURES = {"spark", "broker"}
 
 WITHOUT_CODE = ("-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
@@ -121,7 +127,7 @@ def console() -> Console:
 def scope(nodeid: str) -> str:
     """Name what a test shares fixtures with: its folder or its file."""
     file = PurePosixPath(nodeid.partition("::")[0].removeprefix("tests/"))
-    return str(file.parent) if str(file.parent) in SHARED else str(file)
+    return str(file.parent) if str(file.parent) in SHARED and str(file) not in ALONE else str(file)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
