@@ -39,7 +39,8 @@ ALONE = {
 }
 """Files of these folders that do not use it."""
 
-JVM_FIXTURES = {"spark", "broker"}
+JVM_FIXTURES = {"spark", "broker", "reader"}
+"""Fixtures that start one, by themselves or by the commands that they run."""
 
 WITHOUT_CODE = ("-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
 

@@ -21,6 +21,7 @@ print(session(load_settings(), "counting").range(3).count())
 """
 
 
+@pytest.mark.jvm
 @pytest.mark.skipif(" " in sys.prefix, reason=BLANK)
 def test_a_session_takes_most_of_its_classes_from_the_archive(fresh_home: Settings, tmp_path: Path) -> None:
     loaded = tmp_path / "loaded.txt"

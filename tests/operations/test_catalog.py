@@ -61,6 +61,7 @@ def test_with_it_every_answer_is_merged(fresh_home: Settings) -> None:
 # end of feature: batch
 
 
+@pytest.mark.jvm
 def test_a_name_that_changes_is_never_gone(fresh_home: Settings) -> None:
     environ = os.environ | {"LAKEHOUSE_HOME": str(fresh_home.home)}
     try:

@@ -22,6 +22,7 @@ def test_its_style_is_clean(bake: Bake, architecture: str) -> None:
         assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
 def test_its_types_are_clean(bake: Bake, architecture: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     cache = tmp_path_factory.getbasetemp() / "types"  # shared: most files are the same in each
     if not cache.exists() and (ROOT / ".mypy_cache").exists():
@@ -42,6 +43,12 @@ def test_its_documents_and_makefile_say_what_is_true(bake: Bake, architecture: s
     tests = ("tests/test_docs.py", "tests/test_makefile.py")
     done = run_in(bake(architecture), "pytest", "-q", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_its_tests_import_only_modules_that_it_has(bake: Bake, architecture: str) -> None:
+    done = run_in(bake(architecture), "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", "-m", "")
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "error" not in done.stdout.splitlines()[-1]
 
 
 def test_no_file_speaks_of_a_module_or_model_that_is_not_there(bake: Bake, architecture: str) -> None:
