@@ -1,12 +1,14 @@
 """One home whose commands are killed with SIGKILL, one after the other: landing, a redrive, a promotion."""
 
+from collections import Counter
+
 import pytest
 from killing import killed_at
 from pyspark.sql import SparkSession
 from rich.console import Console
-from shop import ONE_BY_ONE, Shop
 from strict_rules import too_strict
 
+from config.declarations import table_named
 from config.settings import Settings
 from expectations.conservation import check_ledger, check_truth
 from expectations.quarantine.plan import unfinished
@@ -14,15 +16,26 @@ from expectations.quarantine.redrive import redrive
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth
-from streaming import ledger
+from streaming import generations, ledger
 from streaming.job import job_named
+from streaming.replay import certificate, manifest
+from streaming.replay import run as running
 from streaming.runner import Runner
+from streaming.tables import rows_at
+
+VIEWS = "gold.views_per_minute"
 
 
 def every_record_is_in_one_place(spark: SparkSession, settings: Settings) -> None:
     checked = check_ledger(spark, settings)
     assert (checked.faults, checked.waiting) == ([], 0)
     assert check_truth(spark, settings, read_truth(settings)) == []
+
+
+def rows(settings: Settings, generation: int) -> Counter[str]:
+    table = table_named(VIEWS)
+    found = rows_at(table.path(settings.warehouse, generation), columns=[*table.key, "views"])
+    return Counter(map(repr, found.to_pylist()))
 
 
 @pytest.mark.faults
@@ -48,12 +61,12 @@ def test_killed_while_landing_redriving_and_promoting_nothing_is_lost_or_doubled
     assert not unfinished(waiting, 1)
     every_record_is_in_one_place(spark, waiting)
 
-    shop = Shop(waiting, spark, ONE_BY_ONE)
-    before = shop.served()
-    number = shop.resumed(shop.begun("kafka").generation).generation
-    assert shop.served() == before
-    against = shop.proof(number)["against"]["what is served"]
-    assert {reason for each in against.values() for reason in each["by_reason"]} == {"late"}
-    killed_at("after ops.generations", "replay", "promote", str(number))
-    assert shop.served() == shop.content(number) != before
-    shop.goes_on(next_day.end)
+    views = job_named("views_per_minute")
+    Runner(waiting, spark).run([job_named("clicks_enriched"), views], until_caught_up=True)
+    replay = running.run(spark, waiting, manifest.new(waiting, [views], "kafka", "earliest"))
+    certificate.verify(spark, waiting, replay, lambda _: None)
+    assert replay.tables == [VIEWS]
+    killed_at("after ops.generations", "replay", "promote", str(replay.generation))
+    assert generations.live(waiting)[VIEWS] == replay.generation
+    before, after = (rows(waiting, number) for number in (1, replay.generation))
+    assert before == after != Counter()
