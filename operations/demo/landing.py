@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.table import Table
 
 from config.settings import Settings
-from expectations.conservation import Verdict, check_ledger, check_truth
+from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
 from local.simulator.truth import Truth
 
 
@@ -21,7 +21,7 @@ def show_landed(console: Console, settings: Settings, spark: SparkSession, truth
     return equal and not faults
 
 
-def _beside(console: Console, truth: Truth, verdict: Verdict) -> bool:
+def _beside(console: Console, truth: Truth, verdict: LedgerCheck) -> bool:
     """Print what was generated beside what was found; say whether all is equal."""
     table = Table("", "generated", "found", "", title="From the truth file, and from the tables")
     for column in table.columns[1:3]:
@@ -44,7 +44,7 @@ def _beside(console: Console, truth: Truth, verdict: Verdict) -> bool:
     return equal
 
 
-def _flow(console: Console, verdict: Verdict) -> None:
+def _flow(console: Console, verdict: LedgerCheck) -> None:
     """Draw where every record went."""
     total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
     if not total:

@@ -12,14 +12,14 @@ from rich.table import Table
 
 from config.kafka import end_offsets
 from config.settings import Settings
+from dashboard.freshness import freshness, percentiles
+from lake.generations import serving
+from lake.ledger import landed_up_to
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from operations.demo.batch import show_batch  # feature: batch
-from operations.freshness import freshness, percentiles
 from streaming.commands import run_watched
-from streaming.generations import serving
 from streaming.job import job_named, jobs
-from streaming.ledger import landed_up_to
 from streaming.runner import Runner
 
 SECONDS = 20
@@ -50,7 +50,7 @@ def show_live(console: Console, settings: Settings, spark: SparkSession, seed: i
 def _followed(console: Console, settings: Settings, spark: SparkSession, plan: Plan) -> tuple[int, int]:
     """Run every job while a plan's events come; give how many records did, and how many of these have landed."""
     chosen, topics = list(jobs().values()), job_named("landing").topics
-    generation = serving(settings).of(job_named("landing"))
+    generation = serving(settings).of_job(job_named("landing"))
 
     def landed() -> int:
         return sum(landed_up_to(settings, "landing", generation).values())

@@ -3,13 +3,13 @@
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from batch.compare.commands import show
+from batch.comparison_side import batch_side
 from config.settings import Settings
-from expectations.parity.commands import show
 from expectations.parity.comparison import compared, generation_side, keep
-from expectations.parity.published import batch_side
 from expectations.parity.reasons import Explained
+from lake.generations import serving
 from local.simulator.truth import Truth
-from streaming.generations import serving
 
 
 def show_difference(console: Console, settings: Settings, spark: SparkSession, truth: Truth) -> bool:

@@ -7,14 +7,14 @@ from rich.console import Console
 
 from config.settings import Settings
 from expectations.parity.reasons import LOGIC
-from operations.catalog import keep_up
+from lake.catalog import keep_up
 from operations.demo.logic import job as longer_than_a_second
+from replay import certificate, manifest
+from replay.certificate import Certificate
+from replay.promotion import promote, rollback
+from replay.run import run as run_replay
 from streaming.commands import shown
 from streaming.job import Job, jobs
-from streaming.replay import certificate, manifest
-from streaming.replay.certificate import Certificate
-from streaming.replay.promotion import promote, rollback
-from streaming.replay.run import run as run_replay
 
 
 def show_replay(console: Console, settings: Settings, spark: SparkSession) -> bool:

@@ -20,9 +20,9 @@ from batch.run import frames, run
 from config.declarations import tables
 from config.errors import LakehouseError
 from config.settings import Settings
+from lake.costs import recorded_costs
 from local.simulator.plan import Plan
-from operations.cost import recorded
-from streaming.parsing import Contract
+from streaming.landing.parse import Contract
 
 TABLES = [name for name in tables() if name.startswith(("silver.", "gold.")) and name != "silver.late"]
 
@@ -91,7 +91,7 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(days: Days
     assert differing == {}
     assert not step.full
     assert 0 < step.changed["gold.views_per_minute"] < len(step.publication.tables["gold.views_per_minute"])
-    costs = [(row["whole"], row["records"]) for row in recorded(days.lake.settings)]
+    costs = [(row["whole"], row["records"]) for row in recorded_costs(days.lake.settings)]
     assert costs[:2] == [(True, days.first), (False, len(days.records) - days.first)]
     again = recompute(days.lake)
     assert again.changed == {}

@@ -15,18 +15,18 @@ from strict_rules import too_strict
 
 from config.declarations import landed_tables, table_named
 from config.settings import ROOT, Settings
-from expectations.conservation import check_ledger, check_truth
+from expectations.ledger_check import check_ledger, check_truth
 from expectations.quarantine import redrive as redriving
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.redrive import Outcome, redrive
+from lake import ledger
+from lake.tables import ORIGIN, read_arrow
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth
-from streaming import ledger
 from streaming.job import job_named
 from streaming.runner import Runner
-from streaming.tables import ORIGIN, rows_at
 
 SIDES = ("silver.quarantine", "silver.late", "silver.duplicates")
 TABLES = (*(table.name for table in landed_tables()), *SIDES)
@@ -69,7 +69,7 @@ def contents(settings: Settings) -> Contents:
     found = {}
     for name in TABLES:
         columns = [column for column in (*ORIGIN, "late_by_ms") if column in table_named(name).stored]
-        rows = rows_at(table_named(name).path(settings.warehouse), columns=columns).to_pylist()
+        rows = read_arrow(table_named(name).path(settings.warehouse), columns=columns).to_pylist()
         found[name] = sorted(tuple(row.values()) for row in rows)
     return found
 
@@ -190,5 +190,5 @@ def test_no_follower_of_silver_is_handed_a_row_behind_its_watermark(
     Runner(landed, spark).run(jobs, until_caught_up=True)
     redrive(spark, landed, 1)
     Runner(landed, spark).run(jobs, until_caught_up=True)
-    enriched = rows_at(table_named("silver.clicks_enriched").path(landed.warehouse), columns=["partition", "offset"])
+    enriched = read_arrow(table_named("silver.clicks_enriched").path(landed.warehouse), columns=["partition", "offset"])
     assert sorted(tuple(row.values()) for row in enriched.to_pylist()) == expected[1]["silver.clicks"]

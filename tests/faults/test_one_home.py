@@ -3,25 +3,25 @@
 from collections import Counter
 
 import pytest
-from killing import killed_at
+from processes import killed_at
 from pyspark.sql import SparkSession
 from rich.console import Console
 from strict_rules import too_strict
 
 from config.declarations import table_named
 from config.settings import Settings
-from expectations.conservation import check_ledger, check_truth
+from expectations.ledger_check import check_ledger, check_truth
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.redrive import redrive
+from lake import generations, ledger
+from lake.tables import read_arrow
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth
-from streaming import generations, ledger
+from replay import certificate, manifest
+from replay import run as running
 from streaming.job import job_named
-from streaming.replay import certificate, manifest
-from streaming.replay import run as running
 from streaming.runner import Runner
-from streaming.tables import rows_at
 
 VIEWS = "gold.views_per_minute"
 
@@ -34,7 +34,7 @@ def every_record_is_in_one_place(spark: SparkSession, settings: Settings) -> Non
 
 def rows(settings: Settings, generation: int) -> Counter[str]:
     table = table_named(VIEWS)
-    found = rows_at(table.path(settings.warehouse, generation), columns=[*table.key, "views"])
+    found = read_arrow(table.path(settings.warehouse, generation), columns=[*table.key, "views"])
     return Counter(map(repr, found.to_pylist()))
 
 

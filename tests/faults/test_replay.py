@@ -6,14 +6,14 @@ import time
 from pathlib import Path
 
 import pytest
-from killing import killed_at, killed_when, lakehouse
+from processes import killed_at, killed_when, lakehouse
 from pyspark.sql import SparkSession
 from shop import ONE_BY_ONE, Shop
 
 from config.settings import Settings
+from lake.generations import Source
 from local.simulator.plan import Plan
-from streaming.generations import Source
-from streaming.replay import manifest
+from replay import manifest
 
 # And one beside them that keeps what is open to itself, and is closed at the end.
 SIDE_BY_SIDE = (*ONE_BY_ONE, "sessions")

@@ -5,10 +5,10 @@ import pytest
 
 from config.declarations import table_named
 from config.settings import Settings
-from streaming import generations
-from streaming.generations import FIRST, Build
+from lake import generations
+from lake.generations import FIRST, TableGenerations
+from lake.tables import arrow_schema
 from streaming.job import job_named
-from streaming.tables import arrow_schema
 
 SESSIONS, VIEWS = "gold.sessions", "gold.views_per_minute"
 
@@ -23,7 +23,7 @@ def test_a_switch_changes_the_tables_it_names_and_no_other(fresh_home: Settings)
     generations.switch(fresh_home, {SESSIONS: 2}, "promote", "because")
     live = generations.live(fresh_home)
     assert {name: number for name, number in live.items() if number != FIRST} == {SESSIONS: 2}
-    assert set(live) == {table.name for table in generations.generational()}
+    assert set(live) == {table.name for table in generations.replayable_tables()}
 
 
 def test_what_was_served_before_the_last_switch_is_known(fresh_home: Settings) -> None:
@@ -44,19 +44,19 @@ def test_a_switch_to_what_is_served_is_no_switch(fresh_home: Settings) -> None:
 
 def test_a_generation_that_is_being_dropped_is_not_listed(fresh_home: Settings) -> None:
     table = table_named(SESSIONS)
-    assert not generations.several(fresh_home)
+    assert not generations.has_replays(fresh_home)
     for number in (FIRST, 2, 3):
         rows = arrow_schema(table).empty_table()
         deltalake.write_deltalake(str(table.path(fresh_home.warehouse, number)), rows)
-    (table.path(fresh_home.warehouse, 2) / generations.GOING).touch()
+    (table.path(fresh_home.warehouse, 2) / generations.DROPPING).touch()
     table.path(fresh_home.warehouse, 4).mkdir()  # a folder without a commit, as a kill may leave it
     assert generations.built(fresh_home, table) == [FIRST, 3]
-    assert generations.several(fresh_home)
+    assert generations.has_replays(fresh_home)
 
 
 def test_a_build_names_the_tables_and_locks_of_one_replay() -> None:
     job = job_named("sessions")
-    served, replayed = Build({SESSIONS: FIRST}), Build({SESSIONS: 2}, replay=2)
+    served, replayed = TableGenerations({SESSIONS: FIRST}), TableGenerations({SESSIONS: 2}, replay=2)
     assert (served.of(job), replayed.of(job)) == (FIRST, 2)
     assert (served.lock(job), replayed.lock(job)) == ("sessions", "sessions.g2")
     assert replayed.number("ops.ledger") == FIRST

@@ -4,9 +4,10 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from lake.batch import Batch
 
 from config.errors import LakehouseError
-from streaming.job import Batch, Job, downstream, in_stages, job_named, jobs
+from streaming.job import Job, downstream, in_stages, job_named, jobs
 
 
 def job(name: str, reads: tuple[str, ...], writes: str) -> Job:

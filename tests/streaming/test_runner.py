@@ -8,8 +8,8 @@ import pytest
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.generations import TableGenerations
 from streaming import runner
-from streaming.generations import Build
 from streaming.runner import Runner
 
 ENRICHED = "silver.clicks_enriched"
@@ -45,7 +45,7 @@ class Session:
 
 @pytest.fixture
 def delay(fresh_home: Settings) -> Callable[..., str]:
-    def delay(name: str, build: Build | None = None) -> str:
+    def delay(name: str, build: TableGenerations | None = None) -> str:
         session: Any = Session()
         Runner(fresh_home, session, build)._table(name)
         return str(session.rows.delay)
@@ -76,15 +76,15 @@ def test_a_replay_waits_as_long_as_its_own_log_was_out_of_order(delay: Any, monk
         return timedelta(days=2)
 
     monkeypatch.setattr(runner, "disorder", disorder)
-    assert delay(ENRICHED, Build({ENRICHED: 2}, replay=2)) == seconds(timedelta(days=2))
+    assert delay(ENRICHED, TableGenerations({ENRICHED: 2}, replay=2)) == seconds(timedelta(days=2))
     assert asked == [("clicks", 2)]
 
 
 def test_but_never_less_than_live_as_it_becomes_the_live_job(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "disorder", lambda *_: timedelta(0))
-    assert delay(ENRICHED, Build({ENRICHED: 2}, replay=2)) == delay(ENRICHED)
+    assert delay(ENRICHED, TableGenerations({ENRICHED: 2}, replay=2)) == delay(ENRICHED)
 
 
 def test_a_table_that_a_replay_only_reads_is_read_as_live(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "disorder", lambda *_: timedelta(days=2))
-    assert delay(ENRICHED, Build({ENRICHED: 1}, replay=2)) == delay(ENRICHED)
+    assert delay(ENRICHED, TableGenerations({ENRICHED: 1}, replay=2)) == delay(ENRICHED)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from paying import until
+from payments import until
 
 from config.settings import ROOT
 

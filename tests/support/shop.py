@@ -10,18 +10,18 @@ from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings, load_settings
-from expectations.conservation import check_ledger, check_truth
+from expectations.ledger_check import check_ledger, check_truth
+from lake.generations import Source
+from lake.table_views import delta
+from lake.views import views
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth
-from operations.views import views
-from streaming.generations import Source
+from replay import certificate, manifest
+from replay import run as running
+from replay.manifest import Replay
 from streaming.job import job_named
-from streaming.replay import certificate, manifest
-from streaming.replay import run as running
-from streaming.replay.manifest import Replay
 from streaming.runner import Runner
-from streaming.views import delta
 
 # Each reads the one before, so that the steps of a replay always come in the same order.
 ONE_BY_ONE = ("landing", "clicks_enriched", "views_per_minute")
@@ -48,7 +48,7 @@ class Shop:
 
     def resumed(self, generation: int) -> Replay:
         """Bring a replay to its end."""
-        return running.run(self.spark, load_settings(), manifest.broken_off(self.settings, generation))
+        return running.run(self.spark, load_settings(), manifest.interrupted(self.settings, generation))
 
     def proof(self, generation: int) -> dict[str, Any]:
         """Give what the certificate of a generation says; not its name, and not when."""

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from expectations.rules import Rule
-from streaming import parsing
+from config.rules import Rule
+from streaming.landing import parse
 
 
 @contextmanager
 def too_strict() -> Iterator[None]:
     """Land under one more rule in every table; in this process only."""
     contracts = tuple(
-        replace(contract, rules=(*contract.rules, _rule(contract.table.name))) for contract in parsing.contracts()
+        replace(contract, rules=(*contract.rules, _rule(contract.table.name))) for contract in parse.contracts()
     )
     try:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(parsing, "contracts", lambda: contracts)
-            parsing._steps.cache_clear()
+            patched.setattr(parse, "contracts", lambda: contracts)
+            parse._steps.cache_clear()
             yield
     finally:
-        parsing._steps.cache_clear()
+        parse._steps.cache_clear()
 
 
 def _rule(table: str) -> Rule:

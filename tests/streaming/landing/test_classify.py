@@ -6,11 +6,11 @@ from typing import Any, cast
 import deltalake
 import pyarrow as pa
 import pytest
+from lake.batch import Batch
 
 from config.declarations import table_named
 from config.settings import Settings
-from streaming.job import Batch
-from streaming.verdicts import COPIES, DUPLICATE_OF, LATE_TABLE, MOST_RANGES, NEEDED, _ranges, sort_out
+from streaming.landing.classify import COPIES, DUPLICATE_OF, INPUT_COLUMNS, LATE_TABLE, MOST_RANGES, _ranges, classify
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SCHEMA = pa.schema(
@@ -24,7 +24,7 @@ SCHEMA = pa.schema(
         ("late_by_ms", pa.int64()),
         ("rules", pa.list_(pa.string())),
         ("content_hash", pa.int64()),
-        ("mark", pa.int64()),
+        ("dedup_hash", pa.int64()),
         ("size", pa.int64()),
     ]
 )
@@ -56,16 +56,16 @@ def record(offset: int, event_id: str, **fields: Any) -> dict[str, Any]:
         "content_hash": 1,
         "size": 10,
     } | fields
-    return {**row, "mark": hash((row["event_id"], row["event_time"].hour))}
+    return {**row, "dedup_hash": hash((row["event_id"], row["event_time"].hour))}
 
 
 def classified(of: Batch, *records: dict[str, Any]) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = sort_out(pa.Table.from_pylist(list(records), SCHEMA), of).to_pylist()
+    rows: list[dict[str, Any]] = classify(pa.Table.from_pylist(list(records), SCHEMA), of).to_pylist()
     return rows
 
 
 def test_the_columns_of_these_rows_are_those_that_it_needs() -> None:
-    assert set(SCHEMA.names) == set(NEEDED)
+    assert set(SCHEMA.names) == set(INPUT_COLUMNS)
 
 
 def test_broken_comes_before_late_and_late_before_silver(fresh_home: Settings) -> None:
