@@ -30,7 +30,7 @@ SECONDS = Path(__file__).parent / "seconds.json"
 """How long the tests of each scope took when they were last recorded, by `make test ARGS=--record-seconds`."""
 
 UNKNOWN_SECONDS = 5.0
-SHARED = ("template", "models", "streaming/replay")
+SHARED = ("template", "models", "replay")
 """Folders whose tests share a fixture that takes long to build; elsewhere only those of a file share one."""
 
 ALONE = {

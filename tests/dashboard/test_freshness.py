@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from lake.batch import Batch
 
 from batch import publications  # feature: batch
 from config.settings import Settings
 from dashboard.freshness import freshness, percentiles
 from lake import generations, ledger
+from lake.batch import Batch
 
 
 def land(home: Settings, generation: int, batch: int, *waited: float) -> None:

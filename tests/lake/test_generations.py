@@ -57,9 +57,9 @@ def test_a_generation_that_is_being_dropped_is_not_listed(fresh_home: Settings) 
 def test_a_build_names_the_tables_and_locks_of_one_replay() -> None:
     job = job_named("sessions")
     served, replayed = TableGenerations({SESSIONS: FIRST}), TableGenerations({SESSIONS: 2}, replay=2)
-    assert (served.of(job), replayed.of(job)) == (FIRST, 2)
+    assert (served.of_job(job), replayed.of_job(job)) == (FIRST, 2)
     assert (served.lock(job), replayed.lock(job)) == ("sessions", "sessions.g2")
-    assert replayed.number("ops.ledger") == FIRST
+    assert replayed.of_table("ops.ledger") == FIRST
 
 
 @pytest.mark.parametrize("generation", [1, 2])

@@ -200,7 +200,7 @@ def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
 def goes_on(days: Days, generation: int) -> None:
     """Follow the log in a generation, and every record of it."""
     runner = Runner(days.settings, days.spark)
-    assert {runner.build.of_job(job) for job in followed()} == {generation}
+    assert {runner.target.of_job(job) for job in followed()} == {generation}
     runner.run(followed(), until_caught_up=True)
     verdict = check_ledger(days.spark, days.settings)
     assert (verdict.faults, verdict.waiting) == ([], 0)

@@ -4,9 +4,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from lake.batch import Batch
 
 from config.errors import LakehouseError
+from lake.batch import Batch
 from streaming.job import Job, downstream, in_stages, job_named, jobs
 
 
@@ -45,8 +45,8 @@ def test_an_unknown_job_is_told_with_the_nearest() -> None:
 
 def test_a_batch_writes_as_another_application_in_each_epoch_and_when_it_closes() -> None:
     live = Batch(rows=cast(Any, None), job="sessions", id=3, epoch=1, generation=2, settings=cast(Any, None))
-    assert live.application == "sessions/g2/e1"
-    assert replace(live, epoch=2).application == "sessions/g2/e2"
-    assert replace(live, closing=True).application == "sessions/g2/e1/close"
-    assert replace(live, reading={"silver.clicks": 1}).generation_of("silver.clicks") == 1
+    assert live.txn_app_id == "sessions/g2/e1"
+    assert replace(live, epoch=2).txn_app_id == "sessions/g2/e2"
+    assert replace(live, closing=True).txn_app_id == "sessions/g2/e1/close"
+    assert replace(live, input_generations={"silver.clicks": 1}).generation_of("silver.clicks") == 1
     assert live.generation_of("silver.clicks") == 2

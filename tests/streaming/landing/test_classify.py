@@ -6,10 +6,10 @@ from typing import Any, cast
 import deltalake
 import pyarrow as pa
 import pytest
-from lake.batch import Batch
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.batch import Batch
 from streaming.landing.classify import COPIES, DUPLICATE_OF, INPUT_COLUMNS, LATE_TABLE, MOST_RANGES, _ranges, classify
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -44,7 +44,7 @@ def batch(home: Settings, **fields: Any) -> Batch:
 
 def record(offset: int, event_id: str, **fields: Any) -> dict[str, Any]:
     """Make a valid record that came in time."""
-    row = {
+    row: dict[str, Any] = {
         "topic": "clicks",
         "partition": 0,
         "offset": offset,
@@ -107,7 +107,7 @@ def test_beyond_the_horizon_the_same_id_is_another_event(fresh_home: Settings) -
 
 
 def test_in_a_replay_nothing_is_late(fresh_home: Settings) -> None:
-    (row,) = classified(batch(fresh_home, late_counts=False), record(0, "a", late_by_ms=5))
+    (row,) = classified(batch(fresh_home, is_replay=True), record(0, "a", late_by_ms=5))
     assert row["verdict"] == "silver"
 
 
