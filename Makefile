@@ -33,8 +33,8 @@ quick: packages ## Run the tests that start no JVM, in less than a minute
 test-all: setup ## Run all tests, the long forms too (tests/README.md)
 	@$(pytest) -m "" $(ARGS)
 
-lint: packages ## Check style and format
-	@$(python) -m ruff check . && $(python) -m ruff format --check .
+lint: packages ## Check style, format and the order of the floors
+	@$(python) -m ruff check . && $(python) -m ruff format --check . && $(python) -m config.floors
 
 types: packages ## Check types
 	@$(python) -m mypy

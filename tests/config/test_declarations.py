@@ -86,11 +86,6 @@ def test_a_landed_table_has_the_columns_of_every_landed_table() -> None:
     assert table_named("silver.users").partitioned_by == []
 
 
-def test_tables_of_other_generations_are_elsewhere(tmp_path: Path) -> None:
-    assert table_named("silver.clicks").path(tmp_path) != table_named("silver.clicks").path(tmp_path, 2)
-    assert table_named("bronze.events").path(tmp_path) == table_named("bronze.events").path(tmp_path, 2)
-
-
 @pytest.mark.parametrize(
     ("file", "old", "new", "key", "hint"),
     [

@@ -14,6 +14,7 @@ from expectations.ledger_check import check_ledger, check_truth
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.redrive import redrive
 from lake import generations, ledger
+from lake.location import table_location
 from lake.tables import read_arrow
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -34,7 +35,7 @@ def every_record_is_in_one_place(spark: SparkSession, settings: Settings) -> Non
 
 def rows(settings: Settings, generation: int) -> Counter[str]:
     table = table_named(VIEWS)
-    found = read_arrow(table.path(settings.warehouse, generation), columns=[*table.key, "views"])
+    found = read_arrow(table_location(settings, VIEWS, generation), columns=[*table.key, "views"])
     return Counter(map(repr, found.to_pylist()))
 
 

@@ -1,5 +1,7 @@
 """Generations: a switch serves other tables in one commit, and what was served before is not forgotten."""
 
+from pathlib import Path
+
 import deltalake
 import pytest
 
@@ -7,6 +9,7 @@ from config.declarations import table_named
 from config.settings import Settings
 from lake import generations
 from lake.generations import FIRST, TableGenerations
+from lake.location import table_location
 from lake.tables import arrow_schema
 from streaming.job import job_named
 
@@ -47,9 +50,9 @@ def test_a_generation_that_is_being_dropped_is_not_listed(fresh_home: Settings) 
     assert not generations.has_replays(fresh_home)
     for number in (FIRST, 2, 3):
         rows = arrow_schema(table).empty_table()
-        deltalake.write_deltalake(str(table.path(fresh_home.warehouse, number)), rows)
-    (table.path(fresh_home.warehouse, 2) / generations.DROPPING).touch()
-    table.path(fresh_home.warehouse, 4).mkdir()  # a folder without a commit, as a kill may leave it
+        deltalake.write_deltalake(str(table_location(fresh_home, SESSIONS, number)), rows)
+    (table_location(fresh_home, SESSIONS, 2) / generations.DROPPING).write("")
+    Path(str(table_location(fresh_home, SESSIONS, 4))).mkdir()  # a folder without a commit, as a kill may leave it
     assert generations.built(fresh_home, table) == [FIRST, 3]
     assert generations.has_replays(fresh_home)
 

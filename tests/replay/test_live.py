@@ -16,6 +16,7 @@ from config.settings import Settings
 from expectations.ledger_check import check_ledger, check_truth
 from expectations.parity.rows import content_hash
 from lake import generations, ledger
+from lake.location import table_location
 from lake.tables import read
 from lake.views import views
 from local.broker import Broker
@@ -114,17 +115,14 @@ def replayed(spark: SparkSession, settings: Settings, source: generations.Source
 def contents(spark: SparkSession, settings: Settings, built: Replay) -> dict[str, str]:
     """Hash every table that a replay has built."""
     tables = [table_named(name) for name in built.tables]
-    return {
-        table.name: content_hash(read(spark, table.name, settings.warehouse, built.generation), table)
-        for table in tables
-    }
+    return {table.name: content_hash(read(spark, table.name, settings, built.generation), table) for table in tables}
 
 
 def counts(spark: SparkSession, settings: Settings, number: int | None = None) -> Counts:
     """Count several tables in one query: as readers find them, or of one generation."""
     asked = views(settings)
     tables = [
-        f"({asked[name]})" if number is None else f"delta.`{table_named(name).path(settings.warehouse, number)}`"
+        f"({asked[name]})" if number is None else f"delta.`{table_location(settings, name, number)}`"
         for name in READ_TOGETHER
     ]
     row = spark.sql("select " + ", ".join(f"(select count(*) from {table})" for table in tables)).collect()[0]

@@ -11,11 +11,11 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from lake import ledger
 from lake.batch import Batch
+from lake.location import Location, table_location
 from streaming.checkpoint import Checkpoint, open_checkpoint, reset
 from streaming.job import Job
 
@@ -40,7 +40,7 @@ def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = 
     of = Batch(cast(Any, None), "landing", batch, epoch, 1, settings)
     row = {"topic": "clicks", "partition": 1, "offset": end - 1}
     deltalake.write_deltalake(
-        str(table_named("bronze.events").path(settings.warehouse)),
+        str(table_location(settings, "bronze.events")),
         pa.Table.from_pylist([row]),
         mode="append",
         partition_by=["topic"],
@@ -57,7 +57,11 @@ def checkpoints(settings: Settings) -> Path:
 
 def test_the_first_epoch_starts_at_the_beginning_of_the_log(fresh_home: Settings) -> None:
     found = open_checkpoint(JOB, fresh_home)
-    assert (found.epoch, found.path, found.starting_offsets) == (1, checkpoints(fresh_home) / "e1", "earliest")
+    assert (found.epoch, str(found.location), found.starting_offsets) == (
+        1,
+        str(checkpoints(fresh_home) / "e1"),
+        "earliest",
+    )
 
 
 def test_a_job_goes_on_in_its_epoch(fresh_home: Settings) -> None:
@@ -70,7 +74,7 @@ def test_each_generation_has_its_own_checkpoint(fresh_home: Settings) -> None:
     silver_only = replace(JOB, writes=("silver.users",))  # bronze has no generations
     found = open_checkpoint(silver_only, fresh_home, 2)
     assert (found.epoch, found.starting_offsets) == (1, "earliest")
-    assert found.path != open_checkpoint(silver_only, fresh_home, 1).path
+    assert found.location != open_checkpoint(silver_only, fresh_home, 1).location
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -121,7 +125,7 @@ def test_a_reset_never_begins_an_epoch_that_a_table_has_seen(fresh_home: Setting
     land(fresh_home, epoch=before + 1, batch=0, end=20, whole=False)
     shutil.rmtree(checkpoints(fresh_home))
     begun = reset(JOB, fresh_home)
-    table = deltalake.DeltaTable(str(table_named("bronze.events").path(fresh_home.warehouse)))
+    table = deltalake.DeltaTable(str(table_location(fresh_home, "bronze.events")))
     assert table.transaction_version(f"landing/g1/e{begun.epoch}") is None
     assert open_checkpoint(JOB, fresh_home) == begun
 
@@ -146,7 +150,7 @@ def logged(folder: Path, name: str, *lines: object) -> None:
 def test_the_watermark_of_a_batch_is_read_from_its_offsets(tmp_path: Path) -> None:
     logged(tmp_path, "offsets/0", {"batchWatermarkMs": 0}, {})
     logged(tmp_path, "offsets/1", {"batchWatermarkMs": 1_767_614_400_000}, {})
-    found = Checkpoint(1, tmp_path)
+    found = Checkpoint(1, Location(str(tmp_path)))
     assert found.watermark(0) is None
     assert found.watermark(1) == datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -156,13 +160,13 @@ def test_the_records_of_a_batch_are_the_offsets_since_the_one_before(tmp_path: P
     (tmp_path / "sources" / "0" / "0").write_text('\0v1\n{"clicks":{"0":5,"1":0}}')
     logged(tmp_path, "offsets/0", {}, {"clicks": {"0": 8, "1": 2}})
     logged(tmp_path, "offsets/1", {}, {"clicks": {"0": 8, "1": 3}, "users": {"0": 4}})
-    found = Checkpoint(1, tmp_path)
+    found = Checkpoint(1, Location(str(tmp_path)))
     assert found.records(0) == (8 - 5) + (2 - 0)
     assert found.records(1) == (8 - 8) + (3 - 2) + 4
 
 
 def test_how_far_it_follows_its_tables_is_told_by_the_last_batch_begun(tmp_path: Path) -> None:
-    assert Checkpoint(1, tmp_path).followed() == []
+    assert Checkpoint(1, Location(str(tmp_path))).followed() == []
     for batch in (2, 10):
         logged(tmp_path, f"offsets/{batch}", {}, {"reservoirVersion": batch})
-    assert Checkpoint(1, tmp_path).followed() == [{"reservoirVersion": 10}]
+    assert Checkpoint(1, Location(str(tmp_path))).followed() == [{"reservoirVersion": 10}]

@@ -7,9 +7,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from config.declarations import table_named
 from config.settings import Settings
 from lake.batch import Batch
+from lake.location import table_location
 from streaming.landing.classify import COPIES, DUPLICATE_OF, INPUT_COLUMNS, LATE_TABLE, MOST_RANGES, _ranges, classify
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -35,7 +35,7 @@ def empty_tables(fresh_home: Settings) -> None:
     """Tables in which nothing has landed, with the columns by which copies are known."""
     for name in ("silver.clicks", LATE_TABLE):
         columns = COPIES.append(pa.field("duplicate_of", DUPLICATE_OF))
-        deltalake.write_deltalake(str(table_named(name).path(fresh_home.warehouse, 1)), columns.empty_table())
+        deltalake.write_deltalake(str(table_location(fresh_home, name)), columns.empty_table())
 
 
 def batch(home: Settings, **fields: Any) -> Batch:
@@ -115,7 +115,7 @@ def test_in_a_replay_nothing_is_late(fresh_home: Settings) -> None:
 @pytest.mark.parametrize(("content", "verdict"), [(1, "duplicates"), (2, "quarantined")])
 def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, content: int, verdict: str) -> None:
     there = {"topic": "clicks", "event_id": "a", "event_time": NOON, "partition": 5, "offset": 99, "content_hash": 1}
-    path = table_named(table).path(fresh_home.warehouse, 1)
+    path = table_location(fresh_home, table)
     deltalake.write_deltalake(str(path), pa.Table.from_pylist([there], COPIES), mode="append", schema_mode="merge")
     (row,) = classified(batch(fresh_home), record(0, "a", content_hash=content))
     assert (row["verdict"], row["duplicate_of"]) == (verdict, {"partition": 5, "offset": 99})
