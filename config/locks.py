@@ -5,13 +5,12 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from config.errors import LakehouseError
-from config.settings import Settings
 
 
 @contextmanager
@@ -26,26 +25,8 @@ def exclusive(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterato
 
 
 @contextmanager
-def single_writer(settings: Settings, jobs: list[str]) -> Iterator[None]:
-    """Hold the locks of some jobs; refuse, and name the holder, if another process writes one of them."""
-    with ExitStack() as held:
-        for job in jobs:
-            held.enter_context(_job_lock(settings, job))
-        yield
-
-
-def holder(settings: Settings, job: str) -> dict[str, Any] | None:
-    """Return the process that writes a job now: its id, since when, and its command; none if there is none."""
-    path = _path(settings, job)
-    if not path.exists():
-        return None
-    with path.open("r+") as file:
-        return None if _try_lock(file) else _read(file)
-
-
-@contextmanager
-def _job_lock(settings: Settings, job: str) -> Iterator[None]:
-    path = _path(settings, job)
+def claim(path: Path, job: str) -> Iterator[None]:
+    """Hold the lock file of a job; raise an error that names the holder if another process has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
         if not _try_lock(file):
@@ -62,6 +43,14 @@ def _job_lock(settings: Settings, job: str) -> Iterator[None]:
         yield
 
 
+def claimed_by(path: Path) -> dict[str, Any] | None:
+    """Return the process that holds a claim: its id, since when, and its command; None if there is none."""
+    if not path.exists():
+        return None
+    with path.open("r+") as file:
+        return None if _try_lock(file) else _read(file)
+
+
 def _try_lock(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,7 +62,3 @@ def _try_lock(file: IO[str]) -> bool:
 def _read(file: IO[str]) -> dict[str, Any]:
     file.seek(0)
     return dict(json.loads(file.read() or "{}"))
-
-
-def _path(settings: Settings, job: str) -> Path:
-    return settings.home / "locks" / f"{job}.lock"

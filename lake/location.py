@@ -8,12 +8,15 @@ here and nowhere else.
 import fnmatch
 import os
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import deltalake
 
+from config import locks
 from config.declarations import table_named
 from config.files import write_whole
 from config.settings import Settings
@@ -100,6 +103,14 @@ class Location:
             self._path.unlink(missing_ok=True)
         else:
             shutil.rmtree(self._path, ignore_errors=True)
+
+    def claim(self, job: str) -> AbstractContextManager[None]:
+        """Hold this file as the lock of a job; raise an error that names the holder if another process has it."""
+        return locks.claim(self._path, job)
+
+    def claimed_by(self) -> dict[str, Any] | None:
+        """Return the process that holds this file as a lock, or None."""
+        return locks.claimed_by(self._path)
 
     def is_table(self) -> bool:
         """Return whether a Delta table is here; a log without a commit, left by a kill, is no readable table."""

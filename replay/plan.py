@@ -8,11 +8,11 @@ from kafka import KafkaConsumer, TopicPartition
 
 from config.errors import LakehouseError
 from config.kafka import Offsets, begin_offsets, end_offsets, python_options, reachable
-from config.locks import holder
 from config.settings import Settings
 from lake import ledger
 from lake.generations import Source, live
 from lake.location import table_location, warehouse
+from lake.locks import holder
 from replay.manifest import Replay, new
 from streaming.job import Job
 from streaming.landing.archive import by_topic

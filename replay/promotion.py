@@ -7,12 +7,12 @@ from pyspark.sql import SparkSession
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from expectations.gate import Audit, audit
 from lake import generations
 from lake.costs import measured, record_cost
 from lake.location import table_location, warehouse
+from lake.locks import single_writer
 from lake.tables import read
 from replay import certificate
 from replay.manifest import Replay, folder

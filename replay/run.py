@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from lake import batch_log, generations, ledger
 from lake.costs import measured, record_cost
 from lake.location import table_location, warehouse
+from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
 from replay.manifest import Replay, save
 from streaming.checkpoint import last_checkpoint

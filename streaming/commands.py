@@ -12,13 +12,13 @@ from rich.live import Live
 from rich.table import Table
 
 from config.kafka import end_offsets
-from config.locks import holder, single_writer
 from config.settings import Settings, load_settings
 from config.spark import session
 from lake import batch_log, ledger
 from lake.costs import measured, record_cost
 from lake.generations import TableGenerations, serving
 from lake.location import warehouse
+from lake.locks import holder, single_writer
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.job import Job, job_named, jobs

@@ -10,13 +10,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
 from config.kafka import spark_source_options
-from config.locks import single_writer
 from config.settings import Settings
 from config.signals import stop_on_signal
 from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.ledger import disorder
 from lake.location import table_location
+from lake.locks import single_writer
 from lake.tables import create_missing
 from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
 from streaming.job import LOG, Job, in_stages

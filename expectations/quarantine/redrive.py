@@ -18,13 +18,13 @@ from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from expectations.quarantine import plan as plans
 from expectations.quarantine.plan import RedrivePlan
 from lake import ledger
 from lake.batch import Batch
 from lake.ledger import LANDING, REDRIVE
+from lake.locks import single_writer
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
 from streaming.landing.job import parse_and_validate, typed

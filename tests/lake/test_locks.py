@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from config.errors import LakehouseError
-from config.locks import exclusive, holder, single_writer
+from config.locks import exclusive
 from config.settings import Settings
+from lake.locks import holder, single_writer
 
 HOLD = """
 import sys
 from config.settings import load_settings
-from config.locks import single_writer
+from lake.locks import single_writer
 with single_writer(load_settings(), ["landing"]):
     print("held", flush=True)
     sys.stdin.read()
