@@ -91,14 +91,17 @@ def log(days: Days) -> Settings:
 
 @pytest.fixture(scope="module")
 def replays(days: Days) -> Replays:
-    """Replay the first day twice; the second time the process dies before the rows that are open are closed."""
+    """Replay the first day twice; the second one dies at its first step, and before the open rows are closed."""
     spark, settings = days.spark, days.settings
     landed = ledger.total(ledger.entries(settings), "input")
     of_log = replayed(spark, settings, "kafka")
     archive = manifest.new(settings, followed(), "bronze", "earliest")
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(OSError, match="after replay run"):
-        patch.setattr(running, "failpoint", Dying("after replay run"))
-        running.run(spark, settings, archive)
+    die_at = Dying("after replay manifest", "after replay run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "failpoint", die_at)
+        for place in list(die_at.places):
+            with pytest.raises(OSError, match=place):
+                running.run(spark, settings, archive)
     return Replays(of_log, contents(spark, settings, of_log), archive.generation, landed)
 
 
