@@ -6,6 +6,10 @@ ARGS ?=
 # Processes that run the tests side by side, each with a Spark of its own.
 WORKERS ?= $(shell config/setup.sh workers)
 pytest = $(python) -m pytest $(if $(filter-out 1,$(WORKERS)),-n $(WORKERS))
+quick = not slow and not jvm
+# feature: origin
+quick += and not template
+# end of feature: origin
 
 .PHONY: help setup java packages demo test quick test-all lint types format bench faults guides lock down clean purge
 
@@ -28,7 +32,7 @@ test: setup ## Run the tests (ARGS="-k name" for some of them, WORKERS=1 in one 
 	@$(pytest) $(ARGS)
 
 quick: packages ## Run the tests that start no JVM, in less than a minute
-	@$(pytest) -m "not slow and not jvm" $(ARGS)
+	@$(pytest) -m "$(quick)" $(ARGS)
 
 test-all: setup ## Run all tests, the long forms too (tests/README.md)
 	@$(pytest) -m "" $(ARGS)
