@@ -62,6 +62,7 @@ def test_every_gold_table_has_what_dbt_merges_also_before_it_is_written(fresh_ho
 # end of feature: batch
 
 
+@pytest.mark.jvm
 def test_a_name_that_changes_is_never_gone(fresh_home: Settings) -> None:
     environ = os.environ | {"LAKEHOUSE_HOME": str(fresh_home.home)}
     try:
