@@ -2,7 +2,7 @@
 
 A row belongs to the batch layer if it was final before the fence's event time, and to the stream if not. A row is on
 one side only, whichever layer is asked, so no window is counted twice or missed; a batch that ran long ago, or a
-stream that lags, moves the fence and nothing else. A table whose rows are never final is told apart by their last
+stream that lags, moves the fence and nothing else. A table whose rows are never final is distinguished by their last
 change instead.
 """
 

@@ -84,8 +84,8 @@ def asked(settings: Settings, query: str) -> list[tuple[Any, ...]]:
 
 def made_at(settings: Settings, view: str) -> datetime:
     """Say when a view was made, to the second."""
-    (told,) = [row[1] for row in asked(settings, f"describe table extended {view}") if row[0] == "Created Time"]
-    return datetime.strptime(told, "%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
+    (created,) = [row[1] for row in asked(settings, f"describe table extended {view}") if row[0] == "Created Time"]
+    return datetime.strptime(created, "%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
 
 
 @pytest.fixture

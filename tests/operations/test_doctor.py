@@ -32,12 +32,12 @@ def jars_known(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_all_is_well(settings: Settings, broker: Broker, console: Console) -> None:
     code = run_checks(console)
-    told = console.export_text()
-    assert code == 0, told
+    output = console.export_text()
+    assert code == 0, output
     for what in ("configuration", "python", "java", "jars", "memory", "disk", "home", "declarations", "ports", "kafka"):
-        assert f"✓ {what}" in told
-    assert f"127.0.0.1:{broker.status().port}" in told
-    assert "✗" not in told
+        assert f"✓ {what}" in output
+    assert f"127.0.0.1:{broker.status().port}" in output
+    assert "✗" not in output
 
 
 def test_a_broker_that_does_not_run_is_no_fault(fresh_home: Settings, console: Console, jars_known: None) -> None:
@@ -52,9 +52,9 @@ def test_a_port_that_another_program_has_is_told(
         port = other.getsockname()[1]
         monkeypatch.setenv("LAKEHOUSE_KAFKA__PORT", str(port))
         assert run_checks(console) == 1
-    told = console.export_text()
-    assert "✗ ports" in told
-    assert f"Port {port} is taken by another program" in told
+    output = console.export_text()
+    assert "✗ ports" in output
+    assert f"Port {port} is taken by another program" in output
 
 
 def test_a_broken_rule_file_is_told_with_its_place(
@@ -64,10 +64,10 @@ def test_a_broken_rule_file_is_told_with_its_place(
     file.write_text("- name: a\n  colum: quantity\n")
     monkeypatch.setattr("operations.doctor.all_rules", lambda: all_rules(tmp_path))
     assert run_checks(console) == 1
-    told = console.export_text()
-    assert "✗ declarations" in told
-    assert f"{file}, line 2: unknown key 'colum': did you mean 'column'?" in told
-    assert f"→ Mend {file}." in told
+    output = console.export_text()
+    assert "✗ declarations" in output
+    assert f"{file}, line 2: unknown key 'colum': did you mean 'column'?" in output
+    assert f"→ Mend {file}." in output
 
 
 def test_too_little_disk_is_told_with_the_way_out(
@@ -75,19 +75,19 @@ def test_too_little_disk_is_told_with_the_way_out(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2**40, 2**40, 2**30))
     assert run_checks(console) == 1
-    told = console.export_text()
-    assert "✗ disk           1.0 GiB free" in told
-    assert "LAKEHOUSE_HOME" in told
-    assert told.count("✗") == 1
+    output = console.export_text()
+    assert "✗ disk           1.0 GiB free" in output
+    assert "LAKEHOUSE_HOME" in output
+    assert output.count("✗") == 1
 
 
 def test_a_mistake_in_the_settings_is_told_word_for_word(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK__MEMORY", "2 gigs")
     assert run_checks(console) == 1
-    told = console.export_text()
-    assert "✗ configuration" in told
-    assert "LAKEHOUSE_SPARK__MEMORY" in told
-    assert r"^\d+[mg]$" in told
+    output = console.export_text()
+    assert "✗ configuration" in output
+    assert "LAKEHOUSE_SPARK__MEMORY" in output
+    assert r"^\d+[mg]$" in output
 
 
 def test_missing_jars_are_told_with_the_command_that_fetches_them(
@@ -95,9 +95,9 @@ def test_missing_jars_are_told_with_the_command_that_fetches_them(
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_CACHE", str(tmp_path / "empty"))
     assert run_checks(console) == 1
-    told = console.export_text()
-    assert "✗ jars" in told
-    assert "make setup" in told
+    output = console.export_text()
+    assert "✗ jars" in output
+    assert "make setup" in output
 
 
 def test_a_log_that_does_not_answer_is_a_fault(
