@@ -15,7 +15,7 @@ TRAINING = "training"
 
 
 def make() -> None:
-    """Make the archive unless it is there; without it everything works too, so that a failure is only told."""
+    """Create the archive unless it exists; everything works without it, so a failure is only reported."""
     found = cds_archive(load_settings())
     if not found or found.exists():
         return

@@ -61,10 +61,10 @@ def slug(heading: str) -> str:
 
 
 def test_every_command_is_documented_as_it_is():
-    told = sections(DOCS / "commands.md", "###")
+    documented = sections(DOCS / "commands.md", "###")
     missing = []
     for name, command in commands().items():
-        section = " ".join(told.get(f"`{name}`", "").split())
+        section = " ".join(documented.get(f"`{name}`", "").split())
         help_ = inspect.cleandoc(command.help)
         examples = re.findall(r"^Example: (.+)$", help_, re.MULTILINE) or ["an example, which its help has not either"]
         first = " ".join(help_.split("\n\n")[0].split())

@@ -44,9 +44,9 @@ def test_what_runs_the_system_sets_it_up_first(target: str):
     assert make("--dry-run", target).stdout.startswith("config/setup.sh everything\n")
 
 
-@pytest.mark.parametrize(("workers", "told"), [("1", "pytest"), ("3", "pytest -n 3")])
-def test_tests_run_in_as_many_processes_as_asked_for(workers: str, told: str):
-    assert make("--dry-run", "test", f"WORKERS={workers}").stdout.split("-m ")[-1].strip() == told
+@pytest.mark.parametrize(("workers", "command"), [("1", "pytest"), ("3", "pytest -n 3")])
+def test_tests_run_in_as_many_processes_as_asked_for(workers: str, command: str):
+    assert make("--dry-run", "test", f"WORKERS={workers}").stdout.split("-m ")[-1].strip() == command
 
 
 def test_the_quick_tests_are_those_that_start_no_jvm_and_need_no_jars():

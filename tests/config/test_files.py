@@ -1,4 +1,4 @@
-"""Files in the home: a kill in the middle of writing one leaves what was there before."""
+"""Files in the home: a process killed while it writes a file leaves the previous content."""
 
 from pathlib import Path
 

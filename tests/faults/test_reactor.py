@@ -51,7 +51,7 @@ def reactor(home: Path, address: str, *arguments: str, **environ: str) -> subpro
 
 def each_took_effect_once_and_has_one_outcome(settings: Settings, address: str, events: Events) -> None:
     assert effects(address, *events) == [1] * len(events)
-    assert [len(told) for told in outcomes(settings, *events)] == [1] * len(events)
+    assert [len(each) for each in outcomes(settings, *events)] == [1] * len(events)
 
 
 @pytest.mark.faults

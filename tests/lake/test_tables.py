@@ -1,4 +1,4 @@
-"""Tables: of a versioned one, each version ends where the next begins, in whatever order the changes come."""
+"""Tables: each version in a versioned table ends where the next begins, in any order of the changes."""
 
 from datetime import timedelta
 
@@ -31,7 +31,7 @@ def test_a_table_whose_creation_was_killed_is_not_there_for_readers_and_is_creat
     create_missing([name, generations.TABLE], fresh_home)
     alone = views(fresh_home)[name]
     half = table_location(fresh_home, name, 2) / "_delta_log"
-    (half / f"{0:020}.json#1").write("{}")  # as deltalake leaves it: written, and not yet under its name
+    (half / f"{0:020}.json#1").write("{}")  # as deltalake leaves it: written, but not yet renamed
     assert views(fresh_home)[name] == alone
     create_missing([name], fresh_home, 2)
     assert generations.built(fresh_home, table_named(name)) == [1, 2]

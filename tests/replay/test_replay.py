@@ -1,4 +1,4 @@
-"""Replay: history made anew is invisible until promoted, goes back, and every difference has a reason."""
+"""Replay: rebuilt history is invisible until promoted, can be rolled back, and every difference has a reason."""
 
 import re
 from collections import Counter

@@ -135,7 +135,7 @@ def test_another_log_of_the_same_name_is_refused(fresh_home: Settings, log: dict
     open_checkpoint(JOB, fresh_home)
     log["users"] = "another id"
     for refuses in (open_checkpoint, reset):
-        with pytest.raises(LakehouseError, match="users was created anew") as error:
+        with pytest.raises(LakehouseError, match="users was created again") as error:
             refuses(JOB, fresh_home)
         assert "make clean" in error.value.hint
 
