@@ -67,7 +67,7 @@ def test_a_broken_rule_file_is_told_with_its_place(
     told = console.export_text()
     assert "✗ declarations" in told
     assert f"{file}, line 2: unknown key 'colum': did you mean 'column'?" in told
-    assert f"→ Mend {file}." in told
+    assert f"→ Correct {file}." in told
 
 
 def test_too_little_disk_is_told_with_the_way_out(
