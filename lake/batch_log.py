@@ -1,7 +1,6 @@
 """Micro-batches of jobs that follow tables: what each wrote, and up to when what it wrote is final."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from config.declarations import table_named
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake.batch import Batch
+from lake.location import Location, table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.batches"
@@ -55,5 +55,5 @@ def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, A
     return [row for row in rows if row["epoch"] == epoch]
 
 
-def _folder(settings: Settings, job: str, generation: int) -> Path:
-    return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job
+def _folder(settings: Settings, job: str, generation: int) -> Location:
+    return table_location(settings, TABLE) / f"g{generation}" / job

@@ -1,13 +1,10 @@
 """The catalog's names: a view for every table that can be asked for, for dbt, SQL clients and notebooks alike."""
 
-import fcntl
 import importlib.util
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -15,6 +12,7 @@ from pyspark.sql import SparkSession
 from config.declarations import Table, tables
 from config.errors import LakehouseError
 from config.files import write_whole
+from config.locks import exclusive
 from config.settings import ROOT, Settings
 from config.spark import session
 from lake.views import described, views
@@ -24,7 +22,8 @@ from local.catalog import Catalog
 def connect(settings: Settings, name: str) -> SparkSession:
     """Start the catalog unless it runs, and the process's session with it, every name in it up to date."""
     Catalog(settings).start()
-    with _alone(settings):  # the first makes the metastore's own tables: two at once would block each other
+    # The first session creates the metastore's own tables: two at once would block each other.
+    with exclusive(settings.home / "catalog" / "refreshing"):
         spark = session(settings, name, catalog=True)
         refresh(spark, settings)
     return spark
@@ -116,12 +115,3 @@ def _registered(settings: Settings) -> dict[str, str]:
 def _register(settings: Settings) -> Path:
     """Name the file that tells the queries last given to the catalog: the catalog itself takes long to ask."""
     return settings.home / "catalog" / "views.json"
-
-
-@contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
-    folder = settings.home / "catalog"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "refreshing").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

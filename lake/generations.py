@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
-from lake.tables import append_once, arrow_schema, read_arrow, table_exists
+from lake.location import table_location
+from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.generations"
 FIRST = 1
@@ -73,12 +74,12 @@ def before(settings: Settings) -> dict[str, int] | None:
 
 
 def _switches(settings: Settings) -> list[int]:
-    return [row["switch"] for row in read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist()]
+    return [row["switch"] for row in read_arrow(table_location(settings, TABLE)).to_pylist()]
 
 
 def _after(settings: Settings, switch: int | None) -> dict[str, int]:
     """Say which generation of each table was served after a switch, or after the last."""
-    rows = read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist()
+    rows = read_arrow(table_location(settings, TABLE)).to_pylist()
     number = max((row["switch"] for row in rows), default=0) if switch is None else switch
     served = {row["table_name"]: row["generation"] for row in rows if row["switch"] == number}
     return {table.name: served.get(table.name, FIRST) for table in replayable_tables()}
@@ -87,7 +88,7 @@ def _after(settings: Settings, switch: int | None) -> dict[str, int]:
 def served_since(settings: Settings) -> dict[int, datetime]:
     """Say of each generation when any table of it was first served; the first always was."""
     found = {FIRST: datetime.min.replace(tzinfo=UTC)}
-    rows = read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist()
+    rows = read_arrow(table_location(settings, TABLE)).to_pylist()
     for row in sorted(rows, key=lambda row: row["switch"]):
         found.setdefault(row["generation"], row["recorded_at"])
     return found
@@ -100,7 +101,7 @@ def serving(settings: Settings) -> TableGenerations:
 
 def switch(settings: Settings, numbers: GenerationByTable, what: str, note: str = "") -> None:
     """Serve other generations of some tables, in one commit; none if they are served already."""
-    path = table_named(TABLE).path(settings.warehouse)
+    path = table_location(settings, TABLE)
     number = max(_switches(settings), default=0) + 1
     present = live(settings)
     served = present | dict(numbers)
@@ -124,8 +125,8 @@ def is_served(settings: Settings, job: Writer, generation: int) -> bool:
 
 def built(settings: Settings, table: Table) -> list[int]:
     """List the generations of a table that there are, served or not; one that is about to be removed is not."""
-    folders = table.path(settings.warehouse).parent.glob("g[0-9]*")
-    there = [folder for folder in folders if table_exists(folder) and not (folder / DROPPING).exists()]
+    folders = table_location(settings, table.name).parent.children("g[0-9]*")
+    there = [folder for folder in folders if folder.is_table() and not (folder / DROPPING).exists()]
     return sorted(int(folder.name[1:]) for folder in there)
 
 

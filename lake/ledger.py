@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from config.declarations import table_named
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake.batch import Batch
+from lake.location import Location, table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.ledger"
@@ -77,9 +77,11 @@ def record_entry(entry: Entry, batch: Batch) -> None:
 def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
     """Read the ledger: all jobs' folders, or those named, in the order in which batches were done."""
     names = list(jobs) if jobs is not None else ["*"]
-    root = table_named(TABLE).path(settings.warehouse)
+    root = table_location(settings, TABLE)
     found: Entry = []
-    for path in sorted(path for name in names for path in root.glob(f"g[0-9]*/{name}")):
+    for path in sorted(
+        job for generation in root.children("g[0-9]*") for name in names for job in generation.children(name)
+    ):
         found += read_arrow(path).to_pylist()
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
 
@@ -148,9 +150,9 @@ def _place(row: dict[str, Any]) -> tuple[int, int, str]:
     return row["epoch"], row["batch"], row["topic"]
 
 
-def folder(settings: Settings, job: str, generation: int) -> Path:
+def folder(settings: Settings, job: str, generation: int) -> Location:
     """Say where a job's part of the ledger is: one for each generation, as those are written side by side."""
-    return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job
+    return table_location(settings, TABLE) / f"g{generation}" / job
 
 
 def net_of_redrives(entries: Entry) -> Entry:

@@ -1,7 +1,6 @@
 """Writing Delta tables so that a batch written twice is there once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -12,7 +11,9 @@ from pyspark.sql.types import StructType
 
 from config.declarations import Table, table_named
 from config.failpoints import failpoint
+from config.settings import Settings
 from lake.batch import Batch
+from lake.location import Location, table_location
 from lake.ordering import Order, first_per_key, precedes
 
 # What tells a record of the log from every other, wherever it went.
@@ -28,26 +29,21 @@ _ARROW = {
 }
 
 
-def create_missing(names: Sequence[str], warehouse: Path, generation: int = 1) -> None:
+def create_missing(names: Sequence[str], settings: Settings, generation: int = 1) -> None:
     """Create the declared tables that do not exist yet, empty, so that readers find them from the start."""
     for name in names:
         table = table_named(name)
-        path = table.path(warehouse, generation)
-        if not table_exists(path):
+        location = table_location(settings, name, generation)
+        if not location.is_table():
             # deltalake takes milliseconds for what takes a Spark session seconds; the formats are the same.
             deltalake.DeltaTable.create(
-                str(path),
+                str(location),
                 schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
                 mode="ignore",
                 partition_by=table.partitioned_by,
                 name=name.replace(".", "_"),
                 description=table.description,
             )
-
-
-def table_exists(path: Path) -> bool:
-    """Tell whether a table is there; a log without a commit, as a kill may leave it, is none that anyone can read."""
-    return path.is_dir() and deltalake.DeltaTable.is_deltatable(str(path))
 
 
 def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
@@ -59,7 +55,7 @@ def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
     if isinstance(rows, pa.Table):
         here = rows.select(list(table.stored))
         new = _new(batch, table, here) if batch.already_landed else here
-        append_once(batch.path(name), new, batch.txn_app_id, batch.id)
+        append_once(batch.location(name), new, batch.txn_app_id, batch.id)
     else:
         frame = rows.select(*columns(table))
         _append_large(batch, table, _without_landed(batch, table, frame) if batch.already_landed else frame)
@@ -76,12 +72,12 @@ def try_collect(rows: DataFrame) -> pa.Table | None:
         raise
 
 
-def append_once(path: Path, rows: pa.Table, application: str, version: int) -> None:
+def append_once(location: Location, rows: pa.Table, application: str, version: int) -> None:
     """Append rows unless the table has seen this version of the application; the same promise as Delta's own."""
-    if table_exists(path) and already_committed(deltalake.DeltaTable(str(path)), application, version):
+    if location.is_table() and already_committed(location.table(), application, version):
         return
     deltalake.write_deltalake(
-        str(path),
+        str(location),
         rows,
         mode="append",
         schema_mode="merge",
@@ -104,7 +100,7 @@ def upsert(
     once: the application and its version, where they are not the batch's.
     """
     table = table_named(name)
-    target = deltalake.DeltaTable(str(batch.path(name)))
+    target = batch.location(name).table()
     application, version = once or (batch.txn_app_id, batch.id)
     if not len(rows) or already_committed(target, application, version):
         return 0
@@ -132,24 +128,26 @@ def upsert_first_per_key(batch: Batch, name: str, rows: pa.Table, order: Order) 
 
 def read_batch_table(batch: Batch, name: str, which: pc.Expression) -> pa.Table:
     """Read some rows of a batch's table as it is now."""
-    return read_arrow(batch.path(name), which)
+    return read_arrow(batch.location(name), which)
 
 
-def read_arrow(path: Path, which: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+def read_arrow(
+    location: Location, which: pc.Expression | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
     """Read rows of a table without Spark, which takes a second for each; none where there is no table."""
-    if not table_exists(path):
+    if not location.is_table():
         return pa.table({})
-    dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
+    dataset = location.table().to_pyarrow_dataset()
     # One thread: with more, the process now and then aborts at its end.
     return dataset.to_table(columns=list(columns) if columns else None, filter=which, use_threads=False)
 
 
 def scan_arrow(
-    path: Path, columns: dict[str, pc.Expression], which: pc.Expression | None = None
+    location: Location, columns: dict[str, pc.Expression], which: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read what columns make of a table's rows, some rows at a time; none where there is no table."""
-    if table_exists(path):
-        dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
+    if location.is_table():
+        dataset = location.table().to_pyarrow_dataset()
         yield from dataset.to_batches(columns=columns, filter=which, use_threads=False)
 
 
@@ -176,7 +174,7 @@ def _append_large(batch: Batch, table: Table, rows: DataFrame) -> None:
         writer.option("txnAppId", batch.txn_app_id)
         .option("txnVersion", batch.id)
         .option("mergeSchema", True)
-        .save(str(batch.path(table.name)))
+        .save(str(batch.location(table.name)))
     )
 
 
@@ -192,7 +190,7 @@ def _new(batch: Batch, table: Table, rows: pa.Table) -> pa.Table:
 
 def _without_landed(batch: Batch, table: Table, rows: DataFrame) -> DataFrame:
     origin = [name for name in ORIGIN if name in table.columns]
-    landed = read(rows.sparkSession, table.name, batch.settings.warehouse, batch.generation_of(table.name)).filter(
+    landed = read(rows.sparkSession, table.name, batch.settings, batch.generation_of(table.name)).filter(
         F.col("offset") <= max(batch.already_landed.values())
     )
     return rows.join(landed.select(*origin), origin, "left_anti").select(*columns(table))
@@ -203,8 +201,8 @@ def columns(table: Table) -> list[Column]:
     return [F.col(f"`{name}`").cast(column.type).alias(name) for name, column in table.stored.items()]
 
 
-def read(spark: SparkSession, name: str, warehouse: Path, generation: int = 1) -> DataFrame:
+def read(spark: SparkSession, name: str, settings: Settings, generation: int = 1) -> DataFrame:
     """Read a table as it is now; of a versioned one, each version ends where the next of its key begins."""
     table = table_named(name)
-    rows = spark.read.format("delta").load(str(table.path(warehouse, generation)))
+    rows = spark.read.format("delta").load(str(table_location(settings, name, generation)))
     return rows.withColumn("valid_to", F.expr(table.valid_to)) if table.valid_to else rows
