@@ -1,4 +1,4 @@
-"""Cost: what a piece of work took -> seconds, CPU-seconds of this process and its Spark, peak memory, bytes on disk."""
+"""Costs: seconds, CPU-seconds of this process and its JVM, peak memory and bytes written by a piece of work."""
 
 import time
 from collections.abc import Iterator
@@ -22,18 +22,18 @@ TABLE = "ops.costs"
 
 @dataclass
 class Cost:
-    """What was spent; zero until the work has ended."""
+    """What a piece of work cost; zero until it has ended."""
 
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     bytes_written: int = 0
     peak_memory: int = 0
-    """The most memory, in bytes, that this process and its Spark have had at one time each, since they began."""
+    """Peak memory in bytes of this process plus that of its JVM, since they started."""
 
 
 @contextmanager
 def measured(spark: SparkSession, folder: Location) -> Iterator[Cost]:
-    """Measure what is done inside, and how much a folder grew by it."""
+    """Measure the work done inside, and how much a folder grew."""
     jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
     processes = [psutil.Process(), psutil.Process(jvm)]
     cost = Cost()
@@ -48,9 +48,9 @@ def measured(spark: SparkSession, folder: Location) -> Iterator[Cost]:
 
 
 def record_cost(settings: Settings, path: str, what: str, records: int, cost: Cost, *, whole: bool = True) -> None:
-    """Keep what a path cost, for the scorecard.
+    """Record what a path cost, for the scorecard.
 
-    whole: whether it went through all there was, not through what came, or had changed, meanwhile.
+    whole: whether it processed all of history, not only what was new.
     """
     table = table_named(TABLE)
     row = {
@@ -62,12 +62,12 @@ def record_cost(settings: Settings, path: str, what: str, records: int, cost: Co
         "recorded_at": datetime.now(UTC),
     }
     rows = pa.Table.from_pylist([row], arrow_schema(table))
-    # A folder for each path: several processes record what they cost, each in its own.
+    # A folder for each path: each process writes its own table.
     append_once(table_location(settings, table.name) / path, rows, "cost", time.time_ns() // 1000)
 
 
 def recorded_costs(settings: Settings) -> list[dict[str, Any]]:
-    """Read what every path has cost, in order."""
+    """Read the recorded costs of every path, in order."""
     folders = table_location(settings, TABLE).children()
     rows = [row for folder in folders for row in read_arrow(folder).to_pylist()]
     return sorted(rows, key=lambda row: row["recorded_at"])

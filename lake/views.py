@@ -33,9 +33,9 @@ def described(name: str) -> str:
 
 
 def table_views(settings: Settings) -> dict[str, str]:
-    """Write a query for each table that there is, by its name.
+    """Return the query of each existing table, by name.
 
-    Where a table has several generations its query asks the pointer itself, so a view made of it follows every switch.
+    The query of a table with several generations reads the pointer, so that a view follows every switch.
     """
     found = {}
     for table in tables().values():
@@ -54,7 +54,7 @@ def table_views(settings: Settings) -> dict[str, str]:
 
 
 def served(settings: Settings, table: Table) -> list[Location]:
-    """Find the Delta table that is served under a name now, or the folders that its several writers keep of it."""
+    """Return the location of the served table, or of each writer's folder if it has several writers."""
     if table in generations.replayable_tables():
         paths = [table_location(settings, table.name, generations.live(settings)[table.name])]
     else:
@@ -65,12 +65,12 @@ def served(settings: Settings, table: Table) -> list[Location]:
 
 
 def delta(path: Location) -> str:
-    """Name a Delta table in SQL by where it is."""
+    """Return a Delta table's name in SQL, by path."""
     return "delta.`" + str(path).replace("`", "``") + "`"
 
 
 def _served(settings: Settings, table: Table, built: list[int]) -> list[str]:
-    """Take, of all generations, the one that the pointer names when it is read."""
+    """Select the generation that the pointer names at query time."""
     pointer = delta(table_location(settings, generations.TABLE))
     number = (
         f"(select coalesce(max_by(generation, switch), {generations.FIRST}) from {pointer}"  # noqa: S608
@@ -81,7 +81,7 @@ def _served(settings: Settings, table: Table, built: list[int]) -> list[str]:
 
 
 def _columns(table: Table, path: Location, known: dict[str, str] | None = None) -> str:
-    """Take a table's columns from one of its parts, which may be of before one was declared; known: some, in SQL."""
+    """Select the declared columns from a folder that may lack newer ones; known: columns given as SQL."""
     there = {field.name: f"`{field.name}`" for field in path.table().schema().fields} | (known or {})
     columns = ", ".join(
         f"{there.get(name, f'cast(null as {column.type})')} as `{name}`" for name, column in table.stored.items()
@@ -90,7 +90,7 @@ def _columns(table: Table, path: Location, known: dict[str, str] | None = None) 
 
 
 def _writer(table: Table, path: Location) -> dict[str, str]:
-    """Say whose rows a folder g<generation>/<job> has, outright: who asks for some jobs then opens no other folder."""
+    """Expose generation and job of a folder as literals, so that Spark prunes the other folders."""
     generation, job = path.parent.name, path.name
     if not {"generation", "job"} <= set(table.stored) or not generation[1:].isdecimal():
         return {}

@@ -32,7 +32,7 @@ def plan(seed: int, events: int = 2_000, days: int = 1) -> Plan:
 
 
 def recompute(lake: Lake, *, full: bool = False) -> Any:
-    return run(lake.spark, lake.settings, full=full, watch=lambda _: None)
+    return run(lake.spark, lake.settings, full=full, on_step=lambda _: None)
 
 
 def differences(lake: Lake, records: list[tuple[Any, ...]]) -> dict[str, Any]:

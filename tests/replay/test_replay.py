@@ -44,7 +44,7 @@ def test_it_differs_from_what_is_served_by_late_events_alone(against: dict[str, 
 
 
 def test_only_what_was_broken_off_is_resumed(lake: Lake, built: Replay) -> None:
-    with pytest.raises(LakehouseError, match="not broken off: it is built"):
+    with pytest.raises(LakehouseError, match="not interrupted: it is built"):
         manifest.interrupted(lake.settings, built.generation)
 
 
