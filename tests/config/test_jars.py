@@ -13,7 +13,7 @@ import pytest
 from config import ivy
 from config import jars as module
 from config.errors import LakehouseError
-from config.ivy import mirror_settings, telling
+from config.ivy import error_lines, mirror_settings
 from config.jars import Store, check, fetch, jars, remove, verify
 from config.settings import Settings, load_settings
 
@@ -73,7 +73,7 @@ def test_an_untouched_copy_is_verified(copied: Settings):
 def test_a_corrupted_jar_of_the_same_size_is_found(copied: Settings):
     jar = one_jar(copied)
     replace(jar, bytes(reversed(jar.read_bytes())))
-    with pytest.raises(LakehouseError, match=f"spark/{jar.name} has another SHA-256") as raised:
+    with pytest.raises(LakehouseError, match=f"spark/{jar.name} differs from the SHA-256") as raised:
         verify(copied)
     assert "make setup" in raised.value.hint
 
@@ -198,7 +198,7 @@ def test_a_mirror_that_refuses_is_told_with_the_mend(tmp_path: Path, monkeypatch
     with socket.socket() as closed:  # bound but not listening: connections are refused
         closed.bind(("127.0.0.1", 0))
         address = f"http://someone:secret@127.0.0.1:{closed.getsockname()[1]}/maven"
-        with pytest.raises(LakehouseError, match="could not be fetched") as raised:
+        with pytest.raises(LakehouseError, match="could not be downloaded") as raised:
             fetch(settings(tmp_path, maven_mirror=address))
     assert "refused" in raised.value.problem.lower()
     assert "secret" not in raised.value.problem
@@ -212,4 +212,4 @@ def test_a_missing_ivy_settings_file_is_named(tmp_path: Path):
 
 
 def test_the_last_lines_are_told_when_none_gives_a_reason():
-    assert telling(["one", "", "two"]) == ["  one", "  two"]
+    assert error_lines(["one", "", "two"]) == ["  one", "  two"]

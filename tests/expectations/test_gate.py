@@ -74,7 +74,7 @@ def finding(audit: Audit, table: str, rule: str) -> Finding:
 
 def test_a_row_rule_counts_its_rows_and_shows_some_by_key(bad_day: tuple[Audit, Settings]) -> None:
     found = finding(bad_day[0], "silver.payments", "amount_not_negative")
-    assert (found.rows, found.description) == (2, "A payment moves money towards the merchant.")
+    assert (found.rows, found.description) == (2, "An amount is not negative.")
     assert found.sample == [{"event_id": "e2", "amount_cents": -5}, {"event_id": "e3", "amount_cents": -7}]
     assert found.look == (
         'lakehouse sql "select event_id, amount_cents from silver.payments where not (amount_cents >= 0)"'
@@ -135,7 +135,7 @@ def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]
 def test_suites_can_be_read_back_by_who_knows_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
     suite = data_docs.context(bad_day[1]).suites.get("gold.order_payments")
     descriptions = [each.description for each in suite.expectations]
-    assert "A payment counts for an order for one hour. (paid_within_an_hour)" in descriptions
+    assert "The payment is at most one hour after the order. (paid_within_an_hour)" in descriptions
     assert "There is one row for each order_id. (key_unique)" in descriptions
 
 

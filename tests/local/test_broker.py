@@ -91,7 +91,7 @@ def test_data_survive_a_stop_and_a_pid_file_without_a_process(fresh_home: Settin
 
         dead = ended_process()
         pid_file(fresh_home, str(dead))
-        assert f"process {dead} is gone" in broker.status().note
+        assert f"process {dead} has ended" in broker.status().note
 
         again = broker.start()
         assert again.running

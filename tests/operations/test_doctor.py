@@ -67,7 +67,7 @@ def test_a_broken_rule_file_is_told_with_its_place(
     output = console.export_text()
     assert "✗ declarations" in output
     assert f"{file}, line 2: unknown key 'colum': did you mean 'column'?" in output
-    assert f"→ Mend {file}." in output
+    assert f"→ Correct {file}." in output
 
 
 def test_too_little_disk_is_told_with_the_way_out(

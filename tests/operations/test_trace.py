@@ -29,7 +29,7 @@ def test_every_way_of_a_record_is_told(spark: SparkSession, fresh_home: Settings
     ]
     assert steps[1][1].story == "a copy of clicks/0/0"
     assert steps[2][1].story == "30.0 minutes late, a copy of clicks/0/0"
-    assert steps[3][1].story == "dwell_not_negative: Nobody stays on a page for less than no time."
+    assert steps[3][1].story == "dwell_not_negative: Time spent on a page is not negative."
     assert not steps[4][0].found
     by_command = CliRunner().invoke(build(), ["trace", "bad"])
     assert by_command.exit_code == 0

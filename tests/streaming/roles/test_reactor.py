@@ -89,9 +89,9 @@ def test_an_outage_ends_a_bounded_run_with_the_way_out_and_loses_nothing(shop: S
 
     def break_down() -> None:
         until(lambda: calls(api.address, event)[0] > 0)
-        api.behaviours.tell(failing)
+        api.behaviours.change(failing)
 
-    api.behaviours.tell(Behaviour(mode=Mode.FAIL, calls=10_000))  # it says that it is well, until it has been called
+    api.behaviours.change(Behaviour(mode=Mode.FAIL, calls=10_000))  # it says that it is well, until it has been called
     thread = Thread(target=break_down)
     thread.start()
     with pytest.raises(LakehouseError, match="lakehouse payment-api"):
@@ -100,7 +100,7 @@ def test_an_outage_ends_a_bounded_run_with_the_way_out_and_loses_nothing(shop: S
     with pytest.raises(LakehouseError, match="does not answer, or says that it is not well"):
         react(shop, until_caught_up=True)
     assert outcomes(shop, event) == [[]]
-    api.behaviours.tell(Behaviour())
+    api.behaviours.change(Behaviour())
     react(shop, until_caught_up=True)
     assert (effects(api.address, event), outcomes(shop, event)) == ([1], [[api.outcome(event["event_id"])]])
 
@@ -114,15 +114,15 @@ def test_asked_to_end_it_ends_with_a_summary_also_during_an_outage(shop: Setting
     event = payment()
     send(shop, event)
     environ = {"LAKEHOUSE_REACTOR__API": api.address, "LAKEHOUSE_REACTOR__CALL_SECONDS": "0.5"}
-    api.behaviours.tell(Behaviour(mode=Mode.FAIL, calls=10_000))
+    api.behaviours.change(Behaviour(mode=Mode.FAIL, calls=10_000))
     with start("streaming.roles.reactor", home=shop.home, **environ) as process:
         until(lambda: calls(api.address, event)[0] > 0)
-        api.behaviours.tell(Behaviour(mode=Mode.HANG))
+        api.behaviours.change(Behaviour(mode=Mode.HANG))
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=300) == 0
         assert process.stdout
         assert "0 records in" in process.stdout.read()
     assert outcomes(shop, event) == [[]]
-    api.behaviours.tell(Behaviour())
+    api.behaviours.change(Behaviour())
     react(shop, until_caught_up=True)
     assert len(outcomes(shop, event)[0]) == 1

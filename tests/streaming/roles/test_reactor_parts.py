@@ -154,7 +154,7 @@ class Trial:
         return self.retrier.settle(read(**fields))
 
     def tell(self, **behaviour: Any) -> None:
-        self.api.behaviours.tell(Behaviour(**behaviour))
+        self.api.behaviours.change(Behaviour(**behaviour))
 
 
 @pytest.fixture
