@@ -20,7 +20,7 @@ from lake import generations, ledger
 from lake.ledger import LANDING, REDRIVE, TERMS, net_of_redrives, offset_range
 from lake.tables import ORIGIN, read
 from local.simulator.truth import Truth
-from streaming.landing.job import SIDE_TABLES
+from streaming.landing.write import SIDE_TABLES
 
 Found = defaultdict[str, Counter[str]]
 """The ids that were found, by topic."""

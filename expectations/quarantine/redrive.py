@@ -1,4 +1,4 @@
-"""Redrive: silver.quarantine -> landing's verdicts again, by the rules as they are now, each record once.
+"""Redrive: silver.quarantine -> landing's classified again, by the rules as they are now, each record once.
 
 A record that passes now goes where landing would put it: silver, late or duplicates. It counts as arriving again at the
 end of what its topic has landed, so it is late where any event that arrives there would be, and no follower of silver
@@ -28,8 +28,9 @@ from lake.batch import Batch
 from lake.ledger import LANDING, REDRIVE
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
-from streaming.landing.job import parse_and_validate, typed
+from streaming.landing.job import parse_and_validate
 from streaming.landing.parse import contracts
+from streaming.landing.write import typed
 from streaming.runner import RECORDS_WORTH_COMPILING
 
 TABLE = "silver.quarantine"
@@ -69,12 +70,12 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
     passing = _judged(batch.rows, entries).filter(F.size("rules") == 0).orderBy(*ORIGIN)
     rows = passing.limit(most).toArrow()
     while len(rows):
-        verdicts = classify(rows.select(list(INPUT_COLUMNS)), batch)
-        for column in ("verdict", "duplicate_of"):
-            rows = rows.append_column(column, verdicts[column])
+        classified = classify(rows.select(list(INPUT_COLUMNS)), batch)
+        for column in ("outcome", "duplicate_of"):
+            rows = rows.append_column(column, classified[column])
         last = rows.select(list(ORIGIN)).slice(len(rows) - 1).to_pylist()[0]
         # An id that another event has is told only now.
-        returning = rows.filter(pc.not_equal(rows["verdict"], QUARANTINED))
+        returning = rows.filter(pc.not_equal(rows["outcome"], QUARANTINED))
         if len(returning):
             yield returning
         beyond = F.struct(*(F.lit(value).cast(table_named(TABLE).columns[name].type) for name, value in last.items()))
@@ -137,18 +138,18 @@ def _carry_out(plan: RedrivePlan, batch: Batch) -> Counter[str]:
     failpoint(f"redrive: after {TABLE}")
     _record(plan, batch)
     plans.done(batch.settings, batch.generation)
-    return Counter(plan.rows["verdict"].to_pylist())
+    return Counter(plan.rows["outcome"].to_pylist())
 
 
 def _parts(rows: pa.Table) -> dict[str, pa.Table]:
     """Split records by where they go; users before others, as who follows those looks up what was true at the time."""
     parts = {}
-    lands = pc.equal(rows["verdict"], SILVER)
+    lands = pc.equal(rows["outcome"], SILVER)
     for contract in sorted(contracts(), key=lambda contract: contract.table.versioned_by is None):
         here = rows.filter(pc.and_(lands, pc.equal(rows["topic"], contract.topic.name)))
         if len(here):
             parts[contract.table.name] = typed(here, contract)
-    parts |= {name: rows.filter(pc.equal(rows["verdict"], verdict)) for name, verdict in ASIDE.items()}
+    parts |= {name: rows.filter(pc.equal(rows["outcome"], verdict)) for name, verdict in ASIDE.items()}
     return {name: part for name, part in parts.items() if len(part)}
 
 

@@ -10,7 +10,7 @@ from handmade import NOON, Lake, Log, change, click
 from pyspark.sql import SparkSession
 
 from lake import ledger, tables
-from streaming.landing import job
+from streaming.landing import write
 
 
 def test_a_valid_event_lands_typed_in_silver_and_untouched_in_bronze(lake: Lake, log: Log) -> None:
@@ -153,7 +153,7 @@ def test_a_batch_of_more_bytes_than_the_driver_takes_is_written_by_spark(
         log.send(click(f"e{n}", NOON + timedelta(seconds=n), product_id=f"p{n}" * 20_000))
     log.send(b"garbage")
     with _result_size(lake.spark, "300k"):
-        monkeypatch.setattr(job, "_of_arrow", lambda *_: pytest.fail("it was brought to the driver"))
+        monkeypatch.setattr(write, "_split_arrow", lambda *_: pytest.fail("it was brought to the driver"))
         lake.land(log.records)
     assert [(row.event_id, len(row.product_id)) for row in lake.rows("silver.clicks")] == [
         (f"e{n}", 40_000) for n in range(8)
