@@ -223,9 +223,8 @@ class _Loop:
         self._expired += sum(
             max(0, firsts[partition] - offset) for partition, offset in committed.items() if offset is not None
         )
-        self._batch_failed &= (
-            assigned == self._assigned
-        )  # after a rebalance the failed batch may belong to another member
+        # After a rebalance the failed batch may belong to another member.
+        self._batch_failed &= assigned == self._assigned
         self._assigned = assigned
 
     def _caught_up(self) -> bool:

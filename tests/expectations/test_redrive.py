@@ -54,13 +54,13 @@ def refused(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Te
         simulate(mine, Plan(seed=3, events=1500, malformed=0.02, late=0.03, duplicates=0.05), Console(quiet=True))
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(parse, "contracts", lambda: strict)
-            parse._steps.cache_clear()
+            parse._projections.cache_clear()
             Runner(mine, spark).run([job_named("landing")], until_caught_up=True)
-        parse._steps.cache_clear()
+        parse._projections.cache_clear()
         shutil.copytree(mine.warehouse, mine.home / "as landed")
         yield mine
     finally:
-        parse._steps.cache_clear()
+        parse._projections.cache_clear()
         broker.stop()
 
 
