@@ -72,9 +72,8 @@ def explain(
         by_table = collect() if unexplained else {}
         affecting = [_affecting_events(remaining, key, job, by_table[name]) for name in job.reads if name in by_table]
         if affecting:
-            events = (
-                reduce(DataFrame.unionByName, affecting).groupBy(*key).agg(F.collect_set("event_id").alias("events"))
-            )
+            events = F.collect_set("event_id").alias("events")
+            by_key = reduce(DataFrame.unionByName, affecting).groupBy(*key).agg(events)
             assign(reason, remaining.drop("events").join(by_key, key))
     if unexplained:
         by_reason[UNEXPLAINED] = remaining.count()

@@ -134,7 +134,7 @@ def test_a_ledger_that_says_otherwise_of_a_redrive_is_found(
     monkeypatch.setattr(ledger, "entries", lambda *_: entries)
     faults = check_ledger(spark, refused).faults
     assert any("records left quarantine" in fault for fault in faults)
-    assert any("the ledger says late = " in fault for fault in faults)
+    assert any("the ledger has late = " in fault for fault in faults)
 
 
 class Killed(Exception):
