@@ -1,14 +1,13 @@
-"""Tracing in the batch layer: which of its rows are served, for those who look without Spark."""
-
-from pathlib import Path
+"""Tracing: the served rows of the batch layer, for readers without Spark."""
 
 from batch import publications
 from batch.segments import RUN, SEGMENT, path
 from config.settings import Settings
+from lake.location import Location
 
 
-def published(settings: Settings) -> dict[str, tuple[Path, str]]:
-    """Give, for each published table, where it is and which of its rows r are served, in SQL."""
+def published(settings: Settings) -> dict[str, tuple[Location, str]]:
+    """Return, for each published table, its location and the SQL condition for its served rows `r`."""
     served = publications.served(settings)
     found = {}
     for name, segments in (served.tables if served else {}).items():

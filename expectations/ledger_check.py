@@ -76,17 +76,17 @@ def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[s
     All records must be landed: a record that still waits is in no table yet.
     """
     generation = live_generation(settings)
-    side_tables = {name: read(spark, name, settings.warehouse, generation) for name in SIDE_TABLES}
+    side_tables = {name: read(spark, name, settings, generation) for name in SIDE_TABLES}
     late = _ids(side_tables["silver.late"].select("topic", "event_id"))
     duplicates = _ids(side_tables["silver.duplicates"].select("topic", "event_id"))
     quarantined = side_tables["silver.quarantine"].select(*ORIGIN)
     simulator_id = F.expr("cast(filter(headers, h -> h.key = 'simulator_id')[0].value as string)").alias("event_id")
-    bronze = read(spark, "bronze.events", settings.warehouse)
+    bronze = read(spark, "bronze.events", settings)
     # Records from other producers lack this header, and the truth does not know them.
     malformed = _ids(bronze.join(F.broadcast(quarantined), list(ORIGIN)).select("topic", simulator_id).dropna())
     redriven = [row for row in ledger.entries(settings, [REDRIVE]) if row["generation"] == generation]
     silver = [
-        read(spark, table.name, settings.warehouse, generation).withColumn("topic", F.lit(table.topic))
+        read(spark, table.name, settings, generation).withColumn("topic", F.lit(table.topic))
         for table in landed_tables()
     ]
     late_in_silver = _late_in_replay(spark, settings, generation, silver)
@@ -145,14 +145,14 @@ def live_generation(settings: Settings) -> int:
 def _occurrences(spark: SparkSession, settings: Settings, ends: ledger.Ends, generation: int) -> DataFrame:
     """List every occurrence of every record, by origin: in Kafka, in bronze, and in silver and the side tables."""
     occurrences = _log(spark, settings, ends).withColumn("found_in", F.lit("log"))
-    bronze = read(spark, "bronze.events", settings.warehouse).select(*ORIGIN, F.lit("bronze").alias("found_in"))
+    bronze = read(spark, "bronze.events", settings).select(*ORIGIN, F.lit("bronze").alias("found_in"))
     occurrences = occurrences.unionByName(bronze)
     for table in landed_tables():
-        rows = read(spark, table.name, settings.warehouse, generation)
+        rows = read(spark, table.name, settings, generation)
         origin = (F.lit(table.topic).alias("topic"), "partition", "offset")
         occurrences = occurrences.unionByName(rows.select(*origin, F.lit("silver").alias("found_in")))
     for name, term in SIDE_TABLES.items():
-        rows = read(spark, name, settings.warehouse, generation)
+        rows = read(spark, name, settings, generation)
         occurrences = occurrences.unionByName(rows.select(*ORIGIN, F.lit(term).alias("found_in")))
     return occurrences
 

@@ -1,4 +1,4 @@
-"""The certificate: what a replay is, row by row and number by number -> JSON for programs, HTML for people."""
+"""The certificate of a replay: hashes, counts and explained differences, as JSON and as an HTML page."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from batch.comparison_side import batch_side  # feature: batch
 from config.declarations import table_named
-from config.files import write_whole
 from config.settings import Settings
 from expectations.parity.comparison import OnProgress, compared, generation_side
 from expectations.parity.reasons import Explained
@@ -19,6 +18,7 @@ from expectations.parity.rows import content_hash
 from lake import ledger
 from lake.costs import measured, record_cost
 from lake.generations import serving
+from lake.location import Location, warehouse
 from lake.tables import read
 from replay.manifest import Replay, folder
 from streaming.code_version import code_version
@@ -29,18 +29,18 @@ SAMPLE = 5
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found; it allows a promotion if no row is without a reason."""
+    """The result of `verify`; it allows a promotion if every differing row has a reason."""
 
     values: dict[str, Any]
 
     @property
     def unexplained(self) -> int:
-        """Count the rows without a reason, against all that it was compared with."""
+        """Return the number of rows without a reason, over all comparisons."""
         return sum(each["unexplained"] for each in self._tables())
 
     @property
     def differing(self) -> int:
-        """Count the rows that differ."""
+        """Return the number of rows that differ."""
         return sum(sum(each["by_reason"].values()) for each in self._tables())
 
     def _tables(self) -> list[dict[str, Any]]:
@@ -50,24 +50,24 @@ class Certificate:
 def verify(
     spark: SparkSession, settings: Settings, replay: Replay, watch: OnProgress, jobs: list[Job] | None = None
 ) -> Certificate:
-    """Compare a replay with what is served and with the batch layer, and write down what was found.
+    """Compare a replay with the served tables and with every other answer, and write its certificate.
 
-    jobs: those of the replay, where they are not the project's own.
+    jobs: the jobs of the replay, if they are not the project's own.
     """
-    with measured(spark, settings.warehouse) as cost:
+    with measured(spark, warehouse(settings)) as cost:
         certificate = Certificate(_found(spark, settings, replay, watch, jobs or replay.jobs_to_run()))
     save(settings, replay.generation, certificate)
     record_cost(settings, "replay", f"verify generation {replay.generation}", 0, cost)
     return certificate
 
 
-def save(settings: Settings, generation: int, certificate: Certificate) -> Path:
-    """Write the certificate beside the manifest; give the page."""
+def save(settings: Settings, generation: int, certificate: Certificate) -> Location:
+    """Write the certificate next to the manifest; return the location of the page."""
     where = folder(settings, generation)
-    write_whole(where / "certificate.json", json.dumps(certificate.values, indent=1, default=str))
+    (where / "certificate.json").write(json.dumps(certificate.values, indent=1, default=str))
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     page = pages.get_template("certificate.html").render(certificate=certificate, **certificate.values)
-    write_whole(where / "certificate.html", page)
+    (where / "certificate.html").write(page)
     return where / "certificate.html"
 
 
@@ -100,8 +100,8 @@ def _found(
         "ledger": {term: ledger.total(entries, term) for term in ("input", *ledger.TERMS)},
         "tables": {
             name: {
-                "rows": read(spark, name, settings.warehouse, replay.generation).count(),
-                "hash": content_hash(read(spark, name, settings.warehouse, replay.generation), table_named(name)),
+                "rows": read(spark, name, settings, replay.generation).count(),
+                "hash": content_hash(read(spark, name, settings, replay.generation), table_named(name)),
             }
             for name in sorted(replay.tables)
         },
@@ -112,9 +112,9 @@ def _found(
 
 
 def load(settings: Settings, generation: int) -> Certificate | None:
-    """Read the certificate of a generation, if it has one."""
-    file = folder(settings, generation) / "certificate.json"
-    return Certificate(json.loads(file.read_text())) if file.exists() else None
+    """Read the certificate of a generation, or return None."""
+    text = (folder(settings, generation) / "certificate.json").read()
+    return Certificate(json.loads(text)) if text else None
 
 
 def _told(explained: Explained) -> dict[str, Any]:

@@ -18,7 +18,7 @@ USERS = "silver.users"
 
 def late(spark: SparkSession, settings: Settings, generation: int, users: DataFrame) -> dict[str, DataFrame]:
     """Collect the late events of a generation, by the table that they would have landed in."""
-    rows = read(spark, "silver.late", settings.warehouse, generation)
+    rows = read(spark, "silver.late", settings, generation)
     # Checkpointed: each is joined several times, and parsing is most of the work.
     events = {
         table.name: typed_late(rows, str(table.topic)).localCheckpoint()

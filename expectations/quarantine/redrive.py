@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
@@ -19,13 +18,13 @@ from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from expectations.quarantine import plan as plans
 from expectations.quarantine.plan import RedrivePlan
 from lake import ledger
 from lake.batch import Batch
 from lake.ledger import LANDING, REDRIVE
+from lake.locks import single_writer
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
 from streaming.landing.job import parse_and_validate
@@ -51,13 +50,13 @@ def redrive(spark: SparkSession, settings: Settings, generation: int) -> Redrive
     moved: Counter[str] = Counter()
     # Landing's lock: while it is held nothing lands, and the latest arrival time does not change.
     with single_writer(settings, [LANDING]):
-        batch = Batch(read(spark, TABLE, settings.warehouse, generation), REDRIVE, 0, 1, generation, settings)
+        batch = Batch(read(spark, TABLE, settings, generation), REDRIVE, 0, 1, generation, settings)
         if interrupted := plans.unfinished(settings, generation):
             moved += _execute(interrupted, batch)
-            batch = replace(batch, rows=read(spark, TABLE, settings.warehouse, generation))
+            batch = replace(batch, rows=read(spark, TABLE, settings, generation))
         for rows in _passing(batch):
             moved += _execute(plans.draw_up(settings, generation, rows), batch)
-    return RedriveResult(dict(moved), deltalake.DeltaTable(str(batch.path(TABLE))).count())
+    return RedriveResult(dict(moved), batch.location(TABLE).table().count())
 
 
 def _passing(batch: Batch) -> Iterator[pa.Table]:
@@ -85,7 +84,7 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
 
 def _set_codegen(batch: Batch) -> None:
     """Let Spark compile the parsing only for many records: for few, compiling costs more than it saves."""
-    few = deltalake.DeltaTable(str(batch.path(TABLE))).count() <= RECORDS_WORTH_COMPILING
+    few = batch.location(TABLE).table().count() <= RECORDS_WORTH_COMPILING
     batch.rows.sparkSession.conf.set("spark.sql.codegen.wholeStage", not few)
     batch.rows.sparkSession.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if few else "FALLBACK")
 
@@ -133,7 +132,7 @@ def _milliseconds(duration: timedelta | None) -> int | None:
 def _execute(plan: RedrivePlan, batch: Batch) -> Counter[str]:
     """Execute a plan in repeatable steps: append to the tables, delete from quarantine, record in the ledger."""
     for name, rows in _parts(plan.rows).items():
-        append_once(batch.path(name), rows.select(list(table_named(name).stored)), plan.txn_app_id, 0)
+        append_once(batch.location(name), rows.select(list(table_named(name).stored)), plan.txn_app_id, 0)
         failpoint(f"redrive: after {name}")
     _delete_from_quarantine(plan.rows.select(list(ORIGIN)), batch)
     failpoint(f"redrive: after {TABLE}")
@@ -160,7 +159,7 @@ def _delete_from_quarantine(origins: pa.Table, batch: Batch) -> None:
     # combine_chunks: pyspark 4.1 loses rows when createDataFrame gets an Arrow table of several chunks.
     leaving = spark.createDataFrame(origins.combine_chunks()).alias("s")
     # Merge with Spark: a merge by deltalake writes strings in a type that pyarrow cannot filter.
-    DeltaTable.forPath(spark, str(batch.path(TABLE))).alias("t").merge(leaving, same).whenMatchedDelete().execute()
+    DeltaTable.forPath(spark, str(batch.location(TABLE))).alias("t").merge(leaving, same).whenMatchedDelete().execute()
 
 
 def _record(plan: RedrivePlan, batch: Batch) -> None:

@@ -126,7 +126,7 @@ def _landed_copies(records: pa.Table, horizon: int, batch: Batch) -> pa.Table:
         same_late = same & (pc.field("topic") == table.topic) & pc.field("duplicate_of").is_null()
         for name, condition in ((table.name, same), (LATE_TABLE, same_late)):
             columns = [column for column in COPY_SCHEMA.names if column != "topic"]
-            copies = read_arrow(batch.path(name), condition, columns)
+            copies = read_arrow(batch.location(name), condition, columns)
             topic = pa.array([table.topic] * len(copies), pa.string())
             landed.append(copies.append_column("topic", topic).select(COPY_SCHEMA.names).cast(COPY_SCHEMA))
     return pa.concat_tables(landed)

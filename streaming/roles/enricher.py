@@ -44,7 +44,7 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
 
 def enrich(batch: Batch) -> None:
     """Enrich one micro-batch of clicks with the user versions known now."""
-    users = read(batch.rows.sparkSession, "silver.users", batch.settings.warehouse, batch.generation_of("silver.users"))
+    users = read(batch.rows.sparkSession, "silver.users", batch.settings, batch.generation_of("silver.users"))
     enriched = attach_tier(batch.rows, users)
     # One Spark action if the rows fit in memory: with many jobs running, every action waits for cores.
     rows = try_collect(enriched)

@@ -154,7 +154,7 @@ def built(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Temp
     records = records_of(Plan(seed=31, events=2_400, days=4, late=0.05, duplicates=0.03, malformed=0.01))
     published = len(records) * 3 // 5
     lake.land(records[:published])
-    assert run_batch(spark, own, full=True, watch=lambda _: None).publication  # feature: batch
+    assert run_batch(spark, own, full=True, on_step=lambda _: None).publication  # feature: batch
     lake.land(records[published:])
     catch_up(lake)
     try:

@@ -29,7 +29,7 @@ def lake(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempP
     lake.land(records[:half])
     lake.land(records[half:])
     catch_up(lake)
-    assert run_batch(spark, lake.settings, full=True, watch=nothing).publication  # feature: batch
+    assert run_batch(spark, lake.settings, full=True, on_step=nothing).publication  # feature: batch
     return lake
 
 
