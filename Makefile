@@ -29,12 +29,14 @@ test: setup ## Run the tests (ARGS="-k name" for some of them, WORKERS=1 in one 
 
 lint: packages ## Check style, format and the order of the floors
 	@$(python) -m ruff check . && $(python) -m ruff format --check . && $(python) -m config.floors
+	@$(python) -m sqlfmt --check --quiet models config/dbt/macros
 
 types: packages ## Check types
 	@$(python) -m mypy
 
 format: packages ## Format, and mend what can be mended
 	@$(python) -m ruff check --fix --quiet . ; $(python) -m ruff format .
+	@$(python) -m sqlfmt --quiet models config/dbt/macros
 
 bench: setup ## Measure rates and costs on this machine
 	@$(python) -m benchmarks $(ARGS)

@@ -54,17 +54,24 @@ def test_no_file_speaks_of_a_module_or_model_that_is_not_there(bake: Bake, archi
                 found = project / module.replace(".", "/")
                 assert found.is_dir() or found.with_suffix(".py").is_file(), f"{name}: {module}"
         if name.startswith("models/"):
-            assert set(re.findall(r"\bref\('(\w+)'\)", text)) <= models, name
+            assert set(re.findall(r"""\bref\(["'](\w+)["']\)""", text)) <= models, name
 
 
 def test_its_dbt_sources_are_its_tables(bake: Bake, architecture: str) -> None:
     project = bake(architecture)
     tables = {path.stem for path in (project / "config" / "tables").glob("[a-z]*.yaml")}
-    for file in (project / "models").rglob("sources.yml"):
+    found = set()
+    for file in (project / "models").rglob("*sources.yml"):
         for source in yaml.safe_load(file.read_text())["sources"]:
-            layer = {"merged": "gold"}.get(source["name"], source["name"])
+            found.add(source["name"])
+            layer = {"batch": "gold", "gold_generations": "gold"}.get(source["name"], source["name"])
             assert {f"{layer}.{table['name']}" for table in source["tables"]} <= tables
-            assert source["name"] != "merged" or architecture != "kappa"
+    assert ("batch" in found) == (architecture != "kappa")
+
+
+def test_its_dbt_files_are_those_of_its_tables(bake: Bake, architecture: str) -> None:
+    done = run_in(bake(architecture), "lakehouse", "dbt", "sync")
+    assert (done.returncode, done.stdout.strip()) == (0, "Every file is up to date."), done.stdout + done.stderr
 
 
 def test_no_setting_is_left_without_its_feature(bake: Bake, architecture: str) -> None:
