@@ -49,7 +49,7 @@ def test_a_great_expectations_users_first_ten_minutes(reader: Reader) -> None:
     assert sum(moved) == count > 10
     assert "Nothing has changed" in redriven
     assert "✓ check silver" in last
-    assert "✓ Every record landed is in bronze once and in exactly one place after it." in last
+    assert "✓ Every landed record is in bronze once and in exactly one table after it." in last
 
 
 # feature: replay

@@ -107,7 +107,7 @@ def test_every_record_of_a_batch_is_counted_for_the_way_it_went(fresh_home: Sett
     place = {"topic": "clicks", "event_time": NOON}
     arrivals = [NOON + timedelta(seconds=i) for i in range(len(went))]
     rows = [
-        {**place, "partition": 0, "offset": 5 + i, "size": 8, "verdict": way, "arrival_time": arrivals[i]}
+        {**place, "partition": 0, "offset": 5 + i, "size": 8, "outcome": way, "arrival_time": arrivals[i]}
         for i, way in enumerate(went)
     ]
     broken = {
@@ -115,7 +115,7 @@ def test_every_record_of_a_batch_is_counted_for_the_way_it_went(fresh_home: Sett
         "partition": 1,
         "offset": 7,
         "size": 0,
-        "verdict": "quarantined",
+        "outcome": "quarantined",
         "event_time": None,
         "arrival_time": NOON,
     }

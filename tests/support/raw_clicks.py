@@ -15,7 +15,7 @@ from local.simulator.people import AGENTS
 from local.simulator.plan import Plan
 from local.simulator.records import Record
 from local.simulator.shop import shard_records
-from streaming.roles.router.page_rate import Pace
+from streaming.roles.router.page_rate import PageRate
 from streaming.roles.router.routing import Decision, contract, route
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -52,15 +52,15 @@ def records_of(plan: Plan, topic: str) -> list[Record]:
     return sorted((record for record in records if record.topic == topic), key=lambda record: record[2:4])
 
 
-def new_pace(settings: Settings) -> Pace:
+def new_pace(settings: Settings) -> PageRate:
     """Return a new page counter with the settings of the router."""
     rules = settings.router
-    return Pace(rules.bot_pages, int(rules.bot_seconds * 1000), rules.bot_reach)
+    return PageRate(rules.bot_pages, int(rules.bot_seconds * 1000), rules.bot_reach)
 
 
 def decided(settings: Settings, records: list[Record]) -> list[Decision]:
     """Route records as one uninterrupted process does."""
-    paces: dict[int, Pace] = defaultdict(lambda: new_pace(settings))
+    paces: dict[int, PageRate] = defaultdict(lambda: new_pace(settings))
     offsets: dict[int, Iterator[int]] = defaultdict(count)
     return [
         route(contract(), paces[record.partition], next(offsets[record.partition]), record.value) for record in records

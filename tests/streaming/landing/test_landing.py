@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from config.settings import Settings
 from lake import ledger, tables
-from streaming.landing import job
+from streaming.landing import write
 
 
 def test_a_valid_event_lands_typed_in_silver_and_untouched_in_bronze(lake: Lake, log: Log) -> None:
@@ -170,7 +170,7 @@ def test_a_batch_of_more_bytes_than_the_driver_takes_is_written_by_spark(
         log.send(click(f"e{n}", NOON + timedelta(seconds=n), product_id=f"p{n}" * 20_000))
     log.send(b"garbage")
     with _result_size(lake.spark, "300k"):
-        monkeypatch.setattr(job, "_of_arrow", lambda *_: pytest.fail("it was brought to the driver"))
+        monkeypatch.setattr(write, "_split_arrow", lambda *_: pytest.fail("it was brought to the driver"))
         lake.land(log.records)
     assert [(row.event_id, len(row.product_id)) for row in lake.rows("silver.clicks")] == [
         (f"e{n}", 40_000) for n in range(8)

@@ -97,7 +97,7 @@ def test_an_outage_ends_a_bounded_run_with_the_way_out_and_loses_nothing(shop: S
     with pytest.raises(LakehouseError, match="lakehouse payment-api"):
         react(shop, until_caught_up=True)
     thread.join()
-    with pytest.raises(LakehouseError, match="does not answer, or says that it is not well"):
+    with pytest.raises(LakehouseError, match="does not answer, or reports that it is not healthy"):
         react(shop, until_caught_up=True)
     assert outcomes(shop, event) == [[]]
     api.behaviours.change(Behaviour())

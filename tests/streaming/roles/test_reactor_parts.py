@@ -21,7 +21,7 @@ from streaming.roles.reactor.breaker import Breaker, Turn
 from streaming.roles.reactor.outcomes import outcome
 from streaming.roles.reactor.payments import FailedPayment, UnreadableError, failed_payment
 from streaming.roles.reactor.retries import Retrier, Settled, StoppedError
-from streaming.roles.reactor.settled_payments import Memory
+from streaming.roles.reactor.settled_payments import SettledPayments
 
 
 def read(**fields: Any) -> FailedPayment:
@@ -73,10 +73,10 @@ def test_the_outcome_is_an_event_as_declared_with_an_id_that_follows_from_the_pa
     assert first["event_time"] == "2026-01-05T00:00:00.000Z"
 
 
-def test_memory_forgets_the_oldest_first() -> None:
-    memory = Memory(most=2)
-    memory.keep(read(event_id=name) for name in ("a", "b", "c"))
-    assert [memory.digest_of(name) is not None for name in ("a", "b", "c")] == [False, True, True]
+def test_the_oldest_settled_payments_are_evicted_first() -> None:
+    settled = SettledPayments(max_size=2)
+    settled.add(read(event_id=name) for name in ("a", "b", "c"))
+    assert [settled.digest_of(name) is not None for name in ("a", "b", "c")] == [False, True, True]
 
 
 # The circuit breaker
@@ -118,7 +118,7 @@ def test_after_a_pause_one_asks_and_the_others_wait(breaker: Breaker, clock: Clo
     fail(breaker, 3)
     clock.now = 5
     assert [breaker.turn() for _ in range(3)] == [Turn.PROBE, Turn.WAIT, Turn.WAIT]
-    breaker.probed(well=True)
+    breaker.probed(healthy=True)
     assert breaker.turn() is Turn.CALL
     assert breaker.open_for == 0
 
@@ -128,7 +128,7 @@ def test_an_api_that_stays_unwell_is_asked_after_each_pause_and_is_one_outage(br
     for now in (5, 10, 15):
         clock.now = now
         assert breaker.turn() is Turn.PROBE
-        breaker.probed(well=False)
+        breaker.probed(healthy=False)
         assert breaker.turn() is Turn.WAIT
     assert breaker.outages == 1
     assert breaker.open_for == 15
