@@ -53,14 +53,13 @@ def _window(window: str, slide: str | None) -> dict[str, object]:
     if step and step.length > long.length:
         raise LakehouseError(f"--slide is {step.text}, longer than --window, {long.text}: events would be left out.")
     overlaps = step is not None and step.length < long.length
+    starts = f" that start every {step.text}" if step and overlaps else ""
     return {
         "window": long,
         "slide": step if overlaps else None,
         "step": step if overlaps else long,
-        "shape": f"windows of {long.text} that start every {step.text}"
-        if overlaps and step
-        else f"{long.text} windows",
-        "starts": -(-long.length // step.length) if overlaps and step else 1,
+        "shape": f"windows of {long.text}{starts}",
+        "starts": -(-long.length // step.length) if step and overlaps else 1,
         "crosses_days": _crosses_days(long, overlaps=overlaps),
     }
 
