@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from config.errors import LakehouseError
 
 SKELETONS = Path(__file__).parent / "skeletons"
+FORMATTERS = {"ruff": ["format", "--quiet"], "sqlfmt": ["--quiet"]}
 Files = dict[str, str]
 """The text of every file that a change needs, by its path from the project's root."""
 
@@ -35,16 +36,17 @@ def render(skeleton: str, name: str, values: Mapping[str, object]) -> Files:
         path = file.relative_to(folder).as_posix()
         target = path.removesuffix(".jinja").replace("NAME", name)
         text = jinja.get_template(path).render(values, name=name)
-        found[target] = _formatted(text) if target.endswith(".py") else text
+        found[target] = _formatted(target, text)
     return found
 
 
-def _formatted(code: str) -> str:
-    """Format Python code where ruff is installed: how lines are broken depends on the length of the names."""
-    if importlib.util.find_spec("ruff") is None:
-        return code
-    command = [sys.executable, "-m", "ruff", "format", "--line-length", "120", "-"]
-    return subprocess.run(command, input=code, text=True, stdout=subprocess.PIPE, check=True).stdout
+def _formatted(name: str, text: str) -> str:
+    """Format code as `make format` does, where the formatter is installed: line breaks depend on the names' lengths."""
+    formatter = {".py": "ruff", ".sql": "sqlfmt" if name.startswith("models/") else None}.get(Path(name).suffix)
+    if formatter is None or importlib.util.find_spec(formatter) is None:
+        return text
+    command = [sys.executable, "-m", formatter, *FORMATTERS[formatter], "-"]
+    return subprocess.run(command, input=text, text=True, stdout=subprocess.PIPE, check=True, cwd=SKELETONS).stdout
 
 
 def refuse_existing(files: Files, root: Path) -> None:
