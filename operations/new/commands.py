@@ -80,13 +80,13 @@ def model(
     source: Annotated[str, typer.Option("--from", help="The silver or gold table that it reads.")],
     dry_run: DryRun = False,
 ) -> None:
-    """Add a dbt mart: its SQL, and its YAML file with descriptions, a data test and a unit test.
+    """Add a dbt mart: its SQL, and its YAML file with descriptions, data tests and a unit test.
 
     Example: lakehouse new model shipments_per_day --from gold.shipments_per_hour
     """
     from operations.new.model import model as files_of
 
-    _write(files_of(name, source, ROOT), dry_run, f"lakehouse dbt build --select {name}")
+    _write(files_of(name, source, ROOT), dry_run, f"lakehouse dbt build --select +{name}")
 
 
 def _write(files: dict[str, str], dry_run: bool, then: str) -> None:
