@@ -4,11 +4,13 @@ The files are added to a copy of the project, and the copy's own tests are run. 
 oracle (tests/streaming/roles, tests/batch, tests/models) find the new tables by their files.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,29 @@ COMMANDS = (
 )
 """Every kind of change, some of them on one before."""
 
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from typer.testing import CliRunner
+import lakehouse
+
+app, runner = lakehouse.build(), CliRunner()
+
+def printed(*arguments):
+    done = runner.invoke(app, ["new", *arguments], env={"COLUMNS": "200"}, catch_exceptions=False)
+    return done.output
+
+def files():
+    return sorted(file for file in Path().rglob("*") if file.suffix != ".pyc")
+
+dry, done = {}, {}
+for command in json.loads(sys.argv[1]):
+    before = files()
+    dry[command[1]] = printed(*command, "--dry-run")
+    assert files() == before
+    done[command[1]] = printed(*command)
+print(json.dumps({"dry": dry, "printed": done}))
+"""
 FILES = {"topic": 4, "job": 4, "join": 4, "model": 2}
 
 
@@ -50,10 +75,15 @@ def copied(folder: Path) -> Path:
 
 
 def run_in(folder: Path, *command: str) -> Done:
-    """Run a module of Python in a copy of the project, in a home of its own."""
+    """Run Python in a copy of the project, in a home of its own: a module, or code after -c."""
     environ = os.environ | {"PYTHONPATH": str(folder), "LAKEHOUSE_HOME": str(folder.parent / "home"), "COLUMNS": "200"}
     done = subprocess.run(
-        [sys.executable, "-m", *command], cwd=folder, env=environ, text=True, capture_output=True, check=False
+        [sys.executable, *(command if command[0] == "-c" else ("-m", *command))],
+        cwd=folder,
+        env=environ,
+        text=True,
+        capture_output=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     return done
@@ -72,78 +102,85 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copied(tmp_path_factory.mktemp("new") / "a copy")
 
 
+@dataclass(frozen=True)
+class Added:
+    """What the commands did in the copy."""
+
+    dry: dict[str, str]
+    """What each printed with --dry-run."""
+
+    printed: dict[str, str]
+    """What each printed."""
+
+    def files(self, name: str) -> list[str]:
+        """Give the files that a command says to edit."""
+        files = self.printed[name].partition("Written by")[0].partition("Next:")[0]
+        return [line.strip() for line in files.splitlines() if line.startswith("  ")]
+
+    @property
+    def python(self) -> list[str]:
+        """Give all Python files."""
+        return [file for name in self.printed for file in self.files(name) if file.endswith(".py")]
+
+
 @pytest.fixture(scope="module")
-def added(copy: Path) -> dict[str, list[str]]:
-    """Run every command in the copy; give, for each, the files that it says to edit."""
-    found = {}
-    for command in COMMANDS:
-        printed = run_in(copy, "lakehouse", "new", *command).stdout
-        files = printed.partition("Written by")[0].partition("Next:")[0]
-        found[command[1]] = [line.strip() for line in files.splitlines() if line.startswith("  ")]
-    return found
+def added(copy: Path) -> Added:
+    """Run every command in the copy, first with --dry-run; one process, as each takes seconds to start."""
+    found: dict[str, dict[str, str]] = json.loads(run_in(copy, "-c", SCRIPT, json.dumps(COMMANDS)).stdout)
+    return Added(**found)
 
 
-def test_each_change_is_four_files_and_a_model_two(added: dict[str, list[str]], copy: Path) -> None:
-    assert [name for names in added.values() for name in names if not (copy / name).is_file()] == []
+def test_each_change_is_four_files_and_a_model_two(added: Added, copy: Path) -> None:
+    files = {name: added.files(name) for name in added.printed}
+    assert [file for names in files.values() for file in names if not (copy / file).is_file()] == []
     staged = {"parcels_per_day": 2}  # a staging model, for a silver table that has none
-    counts = {name: len(files) for name, files in added.items()}
+    counts = {name: len(names) for name, names in files.items()}
     assert counts == {name: FILES[kind] + staged.get(name, 0) for kind, name, *_ in COMMANDS}
 
 
-def test_what_was_added_is_clean(added: dict[str, list[str]], copy: Path) -> None:
-    python = [name for names in added.values() for name in names if name.endswith(".py")]
-    run_in(copy, "ruff", "check", "--no-cache", *python)
-    run_in(copy, "ruff", "format", "--no-cache", "--check", *python)
+def test_a_dry_run_lists_the_same_files_and_writes_none(added: Added) -> None:
+    for name, printed in added.dry.items():
+        assert [line.strip() for line in printed.splitlines() if line.startswith("  ")] == added.files(name)
+        assert "Nothing was written." in printed
+
+
+def test_the_last_lines_name_the_commands_to_run_next(added: Added) -> None:
+    assert added.printed["shipments"].splitlines()[-3:] == ["Next:", "  make test", "  lakehouse broker start"]
+    assert added.printed["journeys"].endswith("  lakehouse stream run journeys --until-caught-up\n")
+    assert added.printed["orders_per_day"].endswith("  lakehouse dbt build --select +orders_per_day\n")
+
+
+def test_what_was_added_is_clean(added: Added, copy: Path) -> None:
+    run_in(copy, "ruff", "check", "--no-cache", *added.python)
+    run_in(copy, "ruff", "format", "--no-cache", "--check", *added.python)
     run_in(copy, "sqlfmt", "--check", "--quiet", "models")
 
 
-def test_the_jobs_are_discovered_with_what_their_options_say(added: dict[str, list[str]], copy: Path) -> None:
+def test_the_jobs_are_discovered_with_what_their_options_say(added: Added, copy: Path) -> None:
     code = """
 from streaming.job import jobs
 for name in ("shipments_per_hour", "busy_parcels", "journeys", "pages_per_week", "order_events_paid"):
     job = jobs()[name]
     print(name, *job.reads, *job.writes, job.query.output_mode, job.bounded.max_event_gap, sep="|")
 """
-    environ = os.environ | {"PYTHONPATH": str(copy)}
-    done = subprocess.run([sys.executable, "-c", code], cwd=copy, env=environ, text=True, capture_output=True)
-    assert done.stdout.splitlines() == [
+    assert run_in(copy, "-c", code).stdout.splitlines() == [
         "shipments_per_hour|silver.shipments|gold.shipments_per_hour|update|0:00:00",
         "busy_parcels|silver.shipments|gold.busy_parcels|update|1:30:00",
         "journeys|silver.shipments|gold.journeys|append|None",
         "pages_per_week|silver.clicks_enriched|gold.pages_per_week|update|7 days, 0:00:00",
         "order_events_paid|silver.orders|silver.payments|gold.order_events_paid|append|2:00:00",
-    ], done.stderr
+    ]
 
 
-def test_every_test_that_needs_no_jvm_passes_with_them(added: dict[str, list[str]], copy: Path) -> None:
+def test_every_test_that_needs_no_jvm_passes_with_them(added: Added, copy: Path) -> None:
     own_tests(copy, "-m", "not slow and not jvm")
 
 
 @pytest.mark.slow
 @pytest.mark.jvm
-def test_every_test_passes_with_them(added: dict[str, list[str]], copy: Path) -> None:
+def test_every_test_passes_with_them(added: Added, copy: Path) -> None:
     own_tests(copy)
     run_in(copy, "mypy")
-
-
-@pytest.mark.parametrize("command", COMMANDS[:2], ids=lambda command: command[0])
-def test_a_dry_run_lists_the_files_and_writes_none(
-    tmp_path: Path, command: tuple[str, ...], added: dict[str, list[str]]
-) -> None:
-    folder = copied(tmp_path / "a copy")
-    if command[0] == "job":
-        run_in(folder, "lakehouse", "new", *COMMANDS[0])
-    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*.*") if file.suffix != ".pyc"}
-    printed = run_in(folder, "lakehouse", "new", *command, "--dry-run").stdout
-    assert [line.strip() for line in printed.splitlines() if line.startswith("  ")] == added[command[1]]
-    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*.*") if file.suffix != ".pyc"} == before
-
-
-def test_the_last_lines_say_what_to_run_next(copy: Path, added: dict[str, list[str]]) -> None:
-    printed = run_in(copy, "lakehouse", "new", "job", "last_job", "--from", "silver.orders", "--dry-run").stdout
-    assert "Nothing was written." in printed
-    printed = run_in(copy, "lakehouse", "new", "topic", "returned_goods").stdout
-    assert printed.splitlines()[-3:] == ["Next:", "  make test", "  lakehouse broker start"]
 
 
 def named(*arguments: str, **options: str) -> Callable[[Path], object]:
