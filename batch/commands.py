@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from batch import fence, publications
-from config.locks import single_writer
 from config.settings import load_settings
+from lake.locks import single_writer
 
 if TYPE_CHECKING:
     from batch.run import Result

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import deltalake
 import pyarrow as pa
 
 from batch import fence
@@ -13,6 +12,7 @@ from config.declarations import table_named
 from config.errors import LakehouseError
 from config.failpoints import failpoint
 from config.settings import Settings, nearest
+from lake.location import table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.publications"
@@ -33,7 +33,7 @@ class Publication:
 def publications(settings: Settings) -> list[Publication]:
     """List all publications, in their order."""
     found: dict[int, Publication] = {}
-    for row in read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist():
+    for row in read_arrow(table_location(settings, TABLE)).to_pylist():
         number = row["publication"]
         each = found.setdefault(number, Publication(number, row["run"], row["published_at"], {}))
         segments: Segments = each.tables.setdefault(row["table_name"], {})  # type: ignore[attr-defined]
@@ -48,7 +48,7 @@ def served(settings: Settings) -> Publication | None:
 
 def moments(settings: Settings) -> list[tuple[datetime, datetime]]:
     """Give when each published run began, as its name tells, and when it was first served; in order."""
-    rows = read_arrow(table_named(TABLE).path(settings.warehouse), None, ("run", "published_at"))
+    rows = read_arrow(table_location(settings, TABLE), None, ("run", "published_at"))
     if not len(rows):
         return []
     first = rows.group_by("run", use_threads=False).aggregate([("published_at", "min")]).to_pylist()
@@ -68,7 +68,9 @@ def publish(settings: Settings, run: str, tables: Mapping[str, Segments]) -> Pub
         for segment, computed_by in segments.items()
     ]
     table = table_named(TABLE)
-    append_once(table.path(settings.warehouse), pa.Table.from_pylist(rows, arrow_schema(table)), "publication", number)
+    append_once(
+        table_location(settings, table.name), pa.Table.from_pylist(rows, arrow_schema(table)), "publication", number
+    )
     failpoint(f"after {TABLE}")
     return Publication(number, run, now, tables)
 
@@ -99,7 +101,7 @@ def drop_unused(settings: Settings) -> int:
     used = {run for each in kept(settings) for segments in each.tables.values() for run in segments.values()}
     dropped = 0
     for name in {name for each in publications(settings) for name in each.tables}:
-        table = deltalake.DeltaTable(str(path(settings, name)))
+        table = path(settings, name).table()
         unused = {part[RUN] for part in table.partitions()} - used
         if unused:
             runs = ", ".join(f"'{run}'" for run in sorted(unused))

@@ -34,6 +34,9 @@ class Rebuild:
     base: Mapping[str, Segments]
     """The tables of the last publication; empty for a full run."""
 
+    stale: frozenset[str] = frozenset()
+    """Tables whose code has changed since that publication: they are computed whole."""
+
     tables: dict[str, Segments] = field(default_factory=dict)
     changed: dict[str, set[date]] = field(default_factory=dict)
     """By table, the segments that this run has computed."""
@@ -67,7 +70,7 @@ class Rebuild:
         """Run every job that follows tables on those that changed, in the order in which data flows."""
         for stage in in_stages([job for job in jobs().values() if job.reads]):
             reads = {job: (*job.reads, *LOOKUP_TABLES.get(job.name, ())) for job in stage}
-            changed = [job for job in stage if any(self.changed.get(name) for name in reads[job])]
+            changed = [job for job in stage if self._is_stale(job) or any(self.changed.get(n) for n in reads[job])]
             self._at_once([partial(self._compute, job, reads[job], watch) for job in changed])
 
     def frame(self, name: str, days: set[date] | None = ALL) -> DataFrame:
@@ -87,7 +90,8 @@ class Rebuild:
     def _compute(self, job: Job, reads: tuple[str, ...], watch: Watch) -> None:
         (name,) = job.writes
         table = table_named(name)
-        apart = self._days_apart(job) if self.base and segments.by_days(table) else None
+        in_days = self.base and segments.by_days(table) and not self._is_stale(job)
+        apart = self._days_apart(job) if in_days else None
         if apart is None:
             inputs, outputs = ALL, ALL
         else:
@@ -100,6 +104,9 @@ class Rebuild:
         )
         rows = rows if outputs is ALL else rows.filter(segments.segment_of(table).isin(outputs))
         self._write(name, rows, outputs, watch)
+
+    def _is_stale(self, job: Job) -> bool:
+        return not self.stale.isdisjoint(job.writes)
 
     def _reaching(self, name: str) -> set[date]:
         """Give the days that a changed table reaches: its own, or, for a dimension, those of who looks it up."""

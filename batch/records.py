@@ -5,18 +5,16 @@ of several copies is the first is worked out anew for every day that got records
 landing looks copies up in what it landed before, batch by batch; here they are all there at once.
 """
 
-import hashlib
 from datetime import date
-from pathlib import Path
 
-import deltalake
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from batch.fence import Offsets
 from batch.segments import SEGMENT
 from config.failpoints import failpoint
-from config.settings import ROOT, Settings
+from config.settings import Settings
+from lake.location import Location, warehouse
 from lake.tables import ORIGIN
 from streaming.landing.classify import REUSED_ID
 from streaming.landing.job import parse_and_validate
@@ -25,39 +23,23 @@ from streaming.landing.parse import Contract, landing_columns
 Days = dict[str, set[date]]
 """By topic, days of event time."""
 
-LOGIC = (
-    "streaming/**/*.py",
-    "batch/**/*.py",
-    "expectations/rules/*.yaml",
-    "config/topics/*.yaml",
-    "config/tables/*.yaml",
-)
 
-
-def folder(settings: Settings) -> Path:
+def folder(settings: Settings) -> Location:
     """Say where the judged records are kept."""
-    return settings.warehouse / "batch" / "judged"
+    return warehouse(settings) / "batch" / "judged"
 
 
-def logic() -> str:
-    """Tell one state of rules and code from another: what other logic found is no base to build on."""
-    digest = hashlib.sha256()
-    for file in sorted(path for pattern in LOGIC for path in ROOT.glob(pattern)):
-        digest.update(file.relative_to(ROOT).as_posix().encode() + file.read_bytes())
-    return digest.hexdigest()
-
-
-def known_logic(settings: Settings) -> str | None:
-    """Give the logic that the kept records were judged by."""
-    path = str(folder(settings))
-    if not deltalake.DeltaTable.is_deltatable(path):
+def judged_by(settings: Settings) -> str | None:
+    """Return the version of the code that judged the records."""
+    if not folder(settings).is_table():
         return None
-    found = (commit.get("userMetadata") for commit in deltalake.DeltaTable(path).history())
-    return next((logic for logic in found if logic), None)
+    found = (commit.get("userMetadata") for commit in folder(settings).table().history())
+    return next((version for version in found if version), None)
 
 
-def judge(archive: DataFrame, settings: Settings, *, full: bool) -> None:
-    """Parse and judge the records that were not yet, or all."""
+def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bool) -> None:
+    """Parse and judge the records that were not judged yet, or all if they were judged by other code."""
+    full = full or judged_by(settings) != code_version
     path = str(folder(settings))
     broken = F.size("rules") > 0
     new = archive
@@ -72,7 +54,7 @@ def judge(archive: DataFrame, settings: Settings, *, full: bool) -> None:
         # The event time of a broken record may be anything.
         F.when(broken, F.to_date("arrival_time")).otherwise(F.to_date("event_time")).alias(SEGMENT),
     )
-    writer = found.write.format("delta").partitionBy(SEGMENT).option("userMetadata", logic())
+    writer = found.write.format("delta").partitionBy(SEGMENT).option("userMetadata", code_version)
     writer = writer.mode("overwrite").option("overwriteSchema", True) if full else writer.mode("append")
     writer.save(path)
     failpoint("after batch judged")

@@ -5,19 +5,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from batch import fence, publications, records
+from batch import code_versions, fence, publications, records
 from batch.fence import Fence
 from batch.publications import Publication
 from batch.rebuild import Rebuild, Watch
 from batch.segments import Segments
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from expectations.gate import Audit, audit
 from lake.costs import Cost, measured, record_cost
+from lake.location import table_location, warehouse
 
 
 @dataclass(frozen=True)
@@ -38,25 +37,29 @@ class Result:
 
 def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) -> Result:
     """Recompute what changed since the last publication, or all; publish it if every check lets it pass."""
-    archive_path = table_named(fence.ARCHIVE).path(settings.warehouse)
-    if not deltalake.DeltaTable.is_deltatable(str(archive_path)):
+    archive_path = table_location(settings, fence.ARCHIVE)
+    if not archive_path.is_table():
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
     last = publications.served(settings)
-    full = full or last is None or records.known_logic(settings) != records.logic()
+    versions = code_versions.current()
+    before = code_versions.of_run(settings, last.run) if last else {}
+    full = full or last is None or code_versions.needs_full_run(before, versions)
     name = datetime.now(UTC).strftime(publications.RUN_NAME)[:-3]
-    with measured(spark, settings.warehouse / "batch") as cost:
+    with measured(spark, warehouse(settings) / "batch") as cost:
         archive, limit = fence.take(spark, settings)
         if not limit.offsets:
             raise LakehouseError("The archive is empty.", "lakehouse stream run --until-caught-up")
         watch("bronze.events")
-        records.judge(archive, settings, full=full)
+        records.judge(archive, settings, versions[code_versions.SILVER], full=full)
         base = None if full else last
-        rebuild = Rebuild(spark, settings, name, base.tables if base else {})
+        stale = code_versions.stale(before, versions)
+        rebuild = Rebuild(spark, settings, name, base.tables if base else {}, stale)
         rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, watch)
         rebuild.gold(watch)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)
         fence.record_fence(settings, name, limit)
+        code_versions.record(settings, name, versions)
         watch("checks")
         began = time.monotonic()
         found = _audit(rebuild, settings)

@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import reduce
 from operator import or_
-from pathlib import Path
 
-import deltalake
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,6 +16,7 @@ from pyspark.sql import functions as F
 from config.declarations import Table, table_named
 from config.failpoints import failpoint
 from config.settings import Settings
+from lake.location import Location, warehouse
 from lake.tables import columns
 
 RUN, SEGMENT = "run", "segment"
@@ -27,9 +26,9 @@ Segments = dict[date, str]
 """By segment, the run whose rows count."""
 
 
-def path(settings: Settings, name: str) -> Path:
+def path(settings: Settings, name: str) -> Location:
     """Say where the batch layer keeps its form of a table."""
-    return settings.warehouse / "batch" / name
+    return warehouse(settings) / "batch" / name
 
 
 def by_days(table: Table) -> bool:
@@ -59,10 +58,9 @@ def write(rows: DataFrame, name: str, run: str, settings: Settings, segment: Col
 
 def written(settings: Settings, name: str, run: str) -> set[date]:
     """Name the segments that a run has rows in."""
-    where = str(path(settings, name))
-    if not deltalake.DeltaTable.is_deltatable(where):
+    if not path(settings, name).is_table():
         return set()
-    parts = deltalake.DeltaTable(where).partitions(file_pruning_predicate=[(RUN, "=", run)])
+    parts = path(settings, name).table().partitions(file_pruning_predicate=[(RUN, "=", run)])
     return {date.fromisoformat(str(part[SEGMENT])) for part in parts}
 
 

@@ -1,13 +1,12 @@
 """Tracing in the batch layer: which of its rows are served, for those who look without Spark."""
 
-from pathlib import Path
-
 from batch import publications
 from batch.segments import RUN, SEGMENT, path
 from config.settings import Settings
+from lake.location import Location
 
 
-def published(settings: Settings) -> dict[str, tuple[Path, str]]:
+def published(settings: Settings) -> dict[str, tuple[Location, str]]:
     """Give, for each published table, where it is and which of its rows r are served, in SQL."""
     served = publications.served(settings)
     found = {}

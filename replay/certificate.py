@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from batch.comparison_side import batch_side  # feature: batch
 from config.declarations import table_named
-from config.files import write_whole
 from config.settings import Settings
 from expectations.parity.comparison import Watch, compared, generation_side
 from expectations.parity.reasons import Explained
@@ -19,6 +18,7 @@ from expectations.parity.rows import content_hash
 from lake import ledger
 from lake.costs import measured, record_cost
 from lake.generations import serving
+from lake.location import Location, warehouse
 from lake.tables import read
 from replay.manifest import Replay, folder
 from streaming.code_version import code_version
@@ -54,20 +54,20 @@ def verify(
 
     jobs: those of the replay, where they are not the project's own.
     """
-    with measured(spark, settings.warehouse) as cost:
+    with measured(spark, warehouse(settings)) as cost:
         certificate = Certificate(_found(spark, settings, replay, watch, jobs or replay.jobs_to_run()))
     save(settings, replay.generation, certificate)
     record_cost(settings, "replay", f"verify generation {replay.generation}", 0, cost)
     return certificate
 
 
-def save(settings: Settings, generation: int, certificate: Certificate) -> Path:
+def save(settings: Settings, generation: int, certificate: Certificate) -> Location:
     """Write the certificate beside the manifest; give the page."""
     where = folder(settings, generation)
-    write_whole(where / "certificate.json", json.dumps(certificate.values, indent=1, default=str))
+    (where / "certificate.json").write(json.dumps(certificate.values, indent=1, default=str))
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     page = pages.get_template("certificate.html").render(certificate=certificate, **certificate.values)
-    write_whole(where / "certificate.html", page)
+    (where / "certificate.html").write(page)
     return where / "certificate.html"
 
 
@@ -98,8 +98,8 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
         "ledger": {term: ledger.total(entries, term) for term in ("input", *ledger.TERMS)},
         "tables": {
             name: {
-                "rows": read(spark, name, settings.warehouse, replay.generation).count(),
-                "hash": content_hash(read(spark, name, settings.warehouse, replay.generation), table_named(name)),
+                "rows": read(spark, name, settings, replay.generation).count(),
+                "hash": content_hash(read(spark, name, settings, replay.generation), table_named(name)),
             }
             for name in sorted(replay.tables)
         },
@@ -111,8 +111,8 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
 
 def load(settings: Settings, generation: int) -> Certificate | None:
     """Read the certificate of a generation, if it has one."""
-    file = folder(settings, generation) / "certificate.json"
-    return Certificate(json.loads(file.read_text())) if file.exists() else None
+    text = (folder(settings, generation) / "certificate.json").read()
+    return Certificate(json.loads(text)) if text else None
 
 
 def _told(explained: Explained) -> dict[str, Any]:

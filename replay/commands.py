@@ -11,6 +11,7 @@ from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
+from lake.location import table_location
 from replay import manifest
 from replay.plan import EARLIEST, ReplayPlan
 from replay.plan import plan as make_plan
@@ -162,9 +163,7 @@ def list_generations() -> None:
 
     Example: lakehouse replay list
     """
-    from config.declarations import table_named
     from lake import generations
-    from lake.costs import size_of
 
     settings = load_settings()
     served = generations.live(settings)
@@ -174,7 +173,7 @@ def list_generations() -> None:
     for number in sorted(every | known.keys()):  # one that was killed early has no table yet
         names = [each.name for each in generations.replayable_tables() if number in generations.built(settings, each)]
         mine = [name for name in names if served[name] == number]
-        size = sum(size_of(table_named(name).path(settings.warehouse, number)) for name in names)
+        size = sum(table_location(settings, name, number).size() for name in names)
         about = known.get(number)
         state = f"[green]served ({len(mine)} tables)[/]" if mine else about.state if about else "superseded"
         versions = ", ".join(f"{n} v{v}" for n, v in about.versions.items() if v > 1) if about else ""

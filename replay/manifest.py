@@ -1,20 +1,16 @@
 """The manifest: what a replay builds, from what, by which logic, and how far it has come."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
-from config.declarations import table_named
 from config.errors import LakehouseError
-from config.files import write_whole
 from config.settings import Settings
 from lake import generations
-from lake.costs import size_of
 from lake.generations import Source, TableGenerations
+from lake.location import Location, storage, table_location
 from streaming.job import Job, job_named
 
 State = Literal["running", "built", "verified", "dropped"]
@@ -51,20 +47,21 @@ class Replay:
         return [job_named(name) for name in self.jobs]
 
 
-def folder(settings: Settings, generation: int) -> Path:
+def folder(settings: Settings, generation: int) -> Location:
     """Say where a replay keeps its manifest and its certificate."""
-    return settings.home / "replays" / f"g{generation}"
+    return storage(settings) / "replays" / f"g{generation}"
 
 
 def save(settings: Settings, replay: Replay) -> None:
     """Write the manifest; it is there whole or not at all."""
-    write_whole(folder(settings, replay.generation) / "manifest.json", json.dumps(asdict(replay), indent=1))
+    (folder(settings, replay.generation) / "manifest.json").write(json.dumps(asdict(replay), indent=1))
 
 
 def replays(settings: Settings) -> list[Replay]:
     """List all replays there were, in their order."""
-    files = (settings.home / "replays").glob("g*/manifest.json")
-    return sorted((Replay(**json.loads(file.read_text())) for file in files), key=lambda each: each.generation)
+    folders = (storage(settings) / "replays").children("g*")
+    texts = [text for each in folders if (text := (each / "manifest.json").read())]
+    return sorted((Replay(**json.loads(text)) for text in texts), key=lambda each: each.generation)
 
 
 def replay_of(settings: Settings, generation: int) -> Replay:
@@ -120,15 +117,15 @@ def drop(settings: Settings, replay: Replay, refresh: Callable[[], None]) -> int
             f"Generation {replay.generation} is served: it cannot be dropped.", "lakehouse replay rollback   (first)"
         )
     own = f"g{replay.generation}"
-    paths = [table_named(name).path(settings.warehouse, replay.generation) for name in replay.tables]
+    paths = [table_location(settings, name, replay.generation) for name in replay.tables]
     for path in paths:
-        if path.is_dir():
-            (path / generations.DROPPING).touch()
+        if path.exists():
+            (path / generations.DROPPING).write("")
     refresh()
-    paths += [settings.home / "checkpoints" / own]
-    paths += [table_named(name).path(settings.warehouse) / own for name in ("ops.ledger", "ops.batches")]
-    freed = sum(size_of(path) for path in paths)
+    paths += [storage(settings) / "checkpoints" / own]
+    paths += [table_location(settings, name) / own for name in ("ops.ledger", "ops.batches")]
+    freed = sum(path.size() for path in paths)
     save(settings, replace(replay, state="dropped"))
     for path in paths:
-        shutil.rmtree(path, ignore_errors=True)
+        path.remove()
     return freed

@@ -1,20 +1,18 @@
 """The plan of a replay: what would be read, from where, how long it takes, and what prevents it."""
 
 import json
-import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kafka import KafkaConsumer, TopicPartition
 
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.kafka import Offsets, begin_offsets, end_offsets, python_options, reachable
-from config.locks import holder
 from config.settings import Settings
 from lake import ledger
-from lake.costs import size_of
 from lake.generations import Source, live
+from lake.location import table_location, warehouse
+from lake.locks import holder
 from replay.manifest import Replay, new
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -71,8 +69,8 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
     replay = new(settings, jobs, source, starting)
     size, span = _landed(settings, topics)
     served = live(settings)
-    needed = sum(size_of(table_named(name).path(settings.warehouse, served[name])) for name in replay.tables)
-    free = shutil.disk_usage(settings.warehouse if settings.warehouse.exists() else settings.home.parent).free
+    needed = sum(table_location(settings, name, served[name]).size() for name in replay.tables)
+    free = warehouse(settings).free()
     if needed > free:
         blockers.append(
             (

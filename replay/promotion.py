@@ -7,11 +7,12 @@ from pyspark.sql import SparkSession
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from expectations.gate import Audit, audit
 from lake import generations
 from lake.costs import measured, record_cost
+from lake.location import table_location, warehouse
+from lake.locks import single_writer
 from lake.tables import read
 from replay import certificate
 from replay.manifest import Replay, folder
@@ -25,10 +26,10 @@ Refresh = Callable[[], None]
 
 def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str | None, refresh: Refresh) -> Audit:
     """Switch every table of a replay to its generation, if it is proved and its quality holds."""
-    with single_writer(settings, ["replay"]), measured(spark, settings.warehouse) as cost:
+    with single_writer(settings, ["replay"]), measured(spark, warehouse(settings)) as cost:
         _refuse_unproved(settings, replay, accept)
         frames = {
-            name: read(spark, name, settings.warehouse, number)
+            name: read(spark, name, settings, number)
             for name, number in replay.generation_by_table.items()
             if number in generations.built(settings, table_named(name))  # a job that never ran has no table
         }
@@ -61,7 +62,7 @@ def rollback(settings: Settings) -> dict[str, int]:
             raise LakehouseError("Nothing was ever promoted: there is nothing to go back to.", "lakehouse replay list")
         changed = {name: number for name, number in before.items() if now[name] != number}
         for name, number in changed.items():
-            if not table_named(name).path(settings.warehouse, number).exists():
+            if not table_location(settings, name, number).exists():
                 raise LakehouseError(f"Generation {number} of {name} was dropped.", "lakehouse replay list")
         generations.switch(settings, changed, "rollback")
         return changed
@@ -70,7 +71,7 @@ def rollback(settings: Settings) -> dict[str, int]:
 def _follows_archive(settings: Settings, replay: Replay) -> bool:
     """Tell whether its landing still follows the archive; once it follows the log, another epoch would repeat some."""
     checkpoint = last_checkpoint(job_named(LANDING), settings, replay.generation)
-    return checkpoint.epoch == FIRST_EPOCH or not checkpoint.path.is_dir()
+    return checkpoint.epoch == FIRST_EPOCH or not checkpoint.location.exists()
 
 
 def _refuse_unproved(settings: Settings, replay: Replay, accept: str | None) -> None:

@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from lake import batch_log, generations, ledger
 from lake.costs import measured, record_cost
+from lake.location import table_location, warehouse
+from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
 from replay.manifest import Replay, save
 from streaming.checkpoint import last_checkpoint
@@ -37,7 +38,7 @@ def run(
     """
     with single_writer(settings, [LOCK]):
         # The pointer must be there before a second generation is: views ask it which of them to show.
-        create_missing([generations.TABLE], settings.warehouse)
+        create_missing([generations.TABLE], settings)
         save(settings, replay)
         failpoint("after replay manifest")
         began = time.monotonic()
@@ -47,7 +48,7 @@ def run(
             # All had landed before the first of them began, and their delay was set by it: what came into the log
             # since the kill may lie behind it. It is landed when the replay is served.
             jobs = followers
-        with measured(spark, settings.warehouse) as cost:
+        with measured(spark, warehouse(settings)) as cost:
             Runner(settings, spark, replay.target).run(jobs, until_caught_up=True, watch=watch)
             failpoint("after replay run")
             for job in followers:
@@ -75,7 +76,7 @@ def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) ->
 
 def _reached(name: str, replay: Replay, settings: Settings) -> datetime | None:
     table = table_named(name)
-    times = read_arrow(table.path(settings.warehouse, replay.target.of_table(name)), None, ["event_time"])
+    times = read_arrow(table_location(settings, table.name, replay.target.of_table(name)), None, ["event_time"])
     latest: datetime | None = pc.max(times["event_time"]).as_py() if len(times) else None
     if latest is None or table.disorder is None:
         return None

@@ -12,12 +12,13 @@ from rich.live import Live
 from rich.table import Table
 
 from config.kafka import end_offsets
-from config.locks import holder, single_writer
 from config.settings import Settings, load_settings
 from config.spark import session
 from lake import batch_log, ledger
 from lake.costs import measured, record_cost
 from lake.generations import TableGenerations, serving
+from lake.location import warehouse
+from lake.locks import holder, single_writer
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.job import Job, job_named, jobs
@@ -117,7 +118,7 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
 
 def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
     """Run jobs, showing what they do, and keep what it cost."""
-    with measured(runner.spark, runner.settings.warehouse) as cost, shown(console) as watch:
+    with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as watch:
         last = runner.run(chosen, until_caught_up=until_caught_up, watch=watch)
     records = sum(each.done for each in last if job_named(each.job).topics)
     names = ", ".join(job.name for job in chosen)

@@ -15,6 +15,7 @@ import pytest
 import typer
 
 import lakehouse
+from config.floors import FLOORS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -155,6 +156,11 @@ def test_every_file_of_a_walk_through_the_code_exists_and_a_click_takes_at_most_
     }
     assert [file for files in walks.values() for file in files if not (ROOT / file).is_file()] == []
     assert 0 < len(walks["A click, from Kafka to a serving view"]) <= 30
+
+
+def test_the_picture_of_the_floors_has_them_in_their_order():
+    picture = blocks(DOCS / "architecture.md", "text")[0]
+    assert tuple(re.findall(r"^  (\w+)(?:/|\.py) ", picture, re.MULTILINE)) == FLOORS[::-1]
 
 
 def test_ci_runs_the_test_command_of_the_readme():

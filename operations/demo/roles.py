@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 
-from config.declarations import table_named
 from config.settings import Settings
+from lake.location import table_location
 from local.payment_api.behaviour import Behaviour, Mode
 from local.payment_api.server import PaymentApi
 from local.simulator.plan import Plan
@@ -118,5 +118,5 @@ def _gold(settings: Settings, name: str) -> pa.Table:
 
 
 def _read(settings: Settings, name: str, *columns: str) -> pa.Table:
-    table = deltalake.DeltaTable(str(table_named(name).path(settings.warehouse)))
+    table = deltalake.DeltaTable(str(table_location(settings, name)))
     return table.to_pyarrow_dataset().to_table(columns=list(columns) or None, use_threads=False)

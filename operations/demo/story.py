@@ -17,6 +17,7 @@ from rich.console import Console
 from config.errors import LakehouseError
 from config.java import SHORT_RUN
 from config.settings import ROOT, Settings, load_settings, nearest
+from lake.location import warehouse
 from local.broker import Broker
 from operations.demo.chapters import ACTS, CHAPTERS, Stage
 
@@ -67,7 +68,7 @@ def tell(console: Console, act: str, *, events: int, seed: int) -> int:
     if act not in ACTS:
         raise LakehouseError(f"There is no act '{act}': {nearest(act, list(ACTS))}", "lakehouse demo")
     settings = demo_home(load_settings())
-    if act != ACTS[0] and not settings.warehouse.exists():
+    if act != ACTS[0] and not warehouse(settings).exists():
         raise LakehouseError(f"The acts before '{act}' were not told yet.", "lakehouse demo")
     stage = Stage(console, settings, events, seed)
     equal = True
