@@ -57,7 +57,7 @@ def test_a_job_on_bounded_tables_equals_the_oracle_at_every_edge(landed: tuple[L
     lake, oracle = landed
     job = jobs()[name]
     (table,) = job.writes
-    rows = job.apply({source: read(lake.spark, source, lake.settings.warehouse) for source in job.reads})
+    rows = job.apply({source: read(lake.spark, source, lake.settings) for source in job.reads})
     wanted = oracle.table(table)
     found = first_per_key_spark(rows, table_named(table).key, job.bounded.pick_first_by).toArrow().cast(wanted.schema)
     assert wanted
