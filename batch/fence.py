@@ -1,4 +1,4 @@
-"""The fence: how far in the log a run has read, and the event time up to which it is complete."""
+"""The fence: the Kafka offsets that a run has read, and the event time up to which it is complete."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,19 +22,19 @@ Offsets = Mapping[tuple[str, int], int]
 
 @dataclass(frozen=True)
 class Fence:
-    """The first offset of each partition that was not read, and the event time before which nothing is missing."""
+    """The first unread offset of each partition, and the event time before which no event is missing."""
 
     offsets: Offsets
     complete_until: datetime | None
 
     @property
     def records(self) -> int:
-        """Count the offsets before it."""
+        """Return the number of offsets before it."""
         return sum(self.offsets.values())
 
 
 def take(spark: SparkSession, settings: Settings) -> tuple[DataFrame, Fence]:
-    """Pin the archive as it is now: every record of it, and the fence behind the last of them."""
+    """Pin the archive at its current version; return its records and the fence after the last one."""
     location = table_location(settings, ARCHIVE)
     version = location.table().version()
     archive = spark.read.format("delta").option("versionAsOf", version).load(str(location))
@@ -45,13 +45,13 @@ def take(spark: SparkSession, settings: Settings) -> tuple[DataFrame, Fence]:
 
 
 def _disorder(settings: Settings) -> timedelta:
-    """Say how far behind the latest arrival an event in time may still lie: late by what is allowed, and skewed."""
+    """Return how far an event on time can lie behind the latest arrival: the allowance plus the arrival skew."""
     allowed = [topic.lateness.allowance for topic in topics().values() if topic.archived and topic.lateness.allowance]
     return max(allowed, default=timedelta(0)) + timedelta(minutes=settings.streaming.skew_minutes)
 
 
 def record_fence(settings: Settings, run: str, fence: Fence) -> None:
-    """Write down the fence of a run, once."""
+    """Record the fence of a run, once."""
     common = {"run": run, "complete_until": fence.complete_until, "recorded_at": datetime.now(UTC)}
     rows = [
         {**common, "topic": topic, "partition": partition, "offset": offset}
@@ -72,6 +72,6 @@ def of_run(settings: Settings, run: str) -> Fence:
 
 
 def runs(settings: Settings) -> dict[str, datetime]:
-    """List the runs that have come as far as having a fence, and when."""
+    """Return the runs that recorded a fence, and when."""
     rows = read_arrow(table_location(settings, TABLE)).to_pylist()
     return {row["run"]: row["recorded_at"] for row in sorted(rows, key=lambda row: row["recorded_at"])}

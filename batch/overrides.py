@@ -1,4 +1,4 @@
-"""What the batch layer does another way than the stream, each with the reason; everything else is the jobs' own."""
+"""Overrides: the transformations that the batch layer computes differently, each with the reason."""
 
 from collections.abc import Callable, Mapping
 
@@ -30,7 +30,7 @@ def whole_order_status(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 LOOKUP_TABLES = {"clicks_enriched": ("silver.users",)}
-"""Tables that a job looks up while it runs, and that are one of its inputs here."""
+"""Tables that a job looks up while it streams; in the batch layer they are inputs."""
 
 BATCH_OVERRIDES: dict[str, Callable[[Mapping[str, DataFrame]], DataFrame]] = {
     "trending": trending,

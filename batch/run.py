@@ -1,4 +1,4 @@
-"""A run of the batch layer: write aside, audit, publish."""
+"""A run of the batch layer: write, audit, publish."""
 
 import time
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from batch import code_versions, fence, publications, records
 from batch.fence import Fence
 from batch.publications import Publication
-from batch.rebuild import Rebuild, Watch
+from batch.rebuild import OnStep, Rebuild
 from batch.segments import Segments
 from config.errors import LakehouseError
 from config.settings import Settings
@@ -21,13 +21,13 @@ from lake.location import table_location, warehouse
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to: a publication, or an audit that forbade one."""
+    """The result of a run: a publication, or an audit that prevented one."""
 
     run: str
     fence: Fence
     full: bool
     changed: Mapping[str, int]
-    """By table, how many segments were computed."""
+    """The number of segments computed, by table."""
 
     audit: Audit | None
     publication: Publication | None
@@ -35,8 +35,8 @@ class Result:
     audit_seconds: float = 0.0
 
 
-def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) -> Result:
-    """Recompute what changed since the last publication, or all; publish it if every check lets it pass."""
+def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep) -> Result:
+    """Recompute what changed since the last publication, or everything; publish it if the audit passes."""
     archive_path = table_location(settings, fence.ARCHIVE)
     if not archive_path.is_table():
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
@@ -49,18 +49,18 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
         archive, limit = fence.take(spark, settings)
         if not limit.offsets:
             raise LakehouseError("The archive is empty.", "lakehouse stream run --until-caught-up")
-        watch("bronze.events")
+        on_step("bronze.events")
         records.judge(archive, settings, versions[code_versions.SILVER], full=full)
         base = None if full else last
         stale = code_versions.stale(before, versions)
         rebuild = Rebuild(spark, settings, name, base.tables if base else {}, stale)
-        rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, watch)
-        rebuild.gold(watch)
+        rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, on_step)
+        rebuild.gold(on_step)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)
         fence.record_fence(settings, name, limit)
         code_versions.record(settings, name, versions)
-        watch("checks")
+        on_step("checks")
         began = time.monotonic()
         found = _audit(rebuild, settings)
         audit_seconds = time.monotonic() - began

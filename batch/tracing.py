@@ -1,4 +1,4 @@
-"""Tracing in the batch layer: which of its rows are served, for those who look without Spark."""
+"""Tracing: the served rows of the batch layer, for readers without Spark."""
 
 from batch import publications
 from batch.segments import RUN, SEGMENT, path
@@ -7,7 +7,7 @@ from lake.location import Location
 
 
 def published(settings: Settings) -> dict[str, tuple[Location, str]]:
-    """Give, for each published table, where it is and which of its rows r are served, in SQL."""
+    """Return, for each published table, its location and the SQL condition for its served rows `r`."""
     served = publications.served(settings)
     found = {}
     for name, segments in (served.tables if served else {}).items():

@@ -83,7 +83,7 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
     bronze = spark.read.format("delta").load(str(table_location(settings, ARCHIVE)))
     limit = took(lambda: write_nowhere(bronze.select(*parsed_events(names))))
     with memory(spark) as used:
-        result = run_batch(spark, settings, full=True, watch=_nothing)
+        result = run_batch(spark, settings, full=True, on_step=_nothing)
         todo = manifest.new(settings, list(jobs().values()), "bronze", "earliest")
         built = run_replay(spark, settings, todo)
         differing: list[int] = []

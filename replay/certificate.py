@@ -1,4 +1,4 @@
-"""The certificate: what a replay is, row by row and number by number -> JSON for programs, HTML for people."""
+"""The certificate of a replay: hashes, counts and explained differences, as JSON and as an HTML page."""
 
 import json
 from dataclasses import dataclass
@@ -29,18 +29,18 @@ SAMPLE = 5
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found; it allows a promotion if no row is without a reason."""
+    """The result of `verify`; it allows a promotion if every differing row has a reason."""
 
     values: dict[str, Any]
 
     @property
     def unexplained(self) -> int:
-        """Count the rows without a reason, against all that it was compared with."""
+        """Return the number of rows without a reason, over all comparisons."""
         return sum(each["unexplained"] for each in self._tables())
 
     @property
     def differing(self) -> int:
-        """Count the rows that differ."""
+        """Return the number of rows that differ."""
         return sum(sum(each["by_reason"].values()) for each in self._tables())
 
     def _tables(self) -> list[dict[str, Any]]:
@@ -50,9 +50,9 @@ class Certificate:
 def verify(
     spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job] | None = None
 ) -> Certificate:
-    """Compare a replay with what is served and with the batch layer, and write down what was found.
+    """Compare a replay with the served tables and with every other answer, and write its certificate.
 
-    jobs: those of the replay, where they are not the project's own.
+    jobs: the jobs of the replay, if they are not the project's own.
     """
     with measured(spark, warehouse(settings)) as cost:
         certificate = Certificate(_found(spark, settings, replay, watch, jobs or replay.jobs_to_run()))
@@ -62,7 +62,7 @@ def verify(
 
 
 def save(settings: Settings, generation: int, certificate: Certificate) -> Location:
-    """Write the certificate beside the manifest; give the page."""
+    """Write the certificate next to the manifest; return the location of the page."""
     where = folder(settings, generation)
     (where / "certificate.json").write(json.dumps(certificate.values, indent=1, default=str))
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
@@ -110,7 +110,7 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
 
 
 def load(settings: Settings, generation: int) -> Certificate | None:
-    """Read the certificate of a generation, if it has one."""
+    """Read the certificate of a generation, or return None."""
     text = (folder(settings, generation) / "certificate.json").read()
     return Certificate(json.loads(text)) if text else None
 

@@ -1,4 +1,4 @@
-"""Running a replay: the same jobs, on all of history, into a generation of their own."""
+"""Run a replay: the same jobs process all of history into a new generation."""
 
 import time
 from dataclasses import replace
@@ -18,7 +18,7 @@ from lake.tables import create_missing, read_arrow
 from replay.manifest import Replay, save
 from streaming.checkpoint import last_checkpoint
 from streaming.job import Job
-from streaming.progress import Watch
+from streaming.progress import OnProgress
 from streaming.runner import Runner
 from streaming.windows.closing import close
 
@@ -29,27 +29,27 @@ def run(
     spark: SparkSession,
     settings: Settings,
     replay: Replay,
-    watch: Watch | None = None,
+    on_progress: OnProgress | None = None,
     jobs: list[Job] | None = None,
 ) -> Replay:
-    """Build the tables of a replay, or go on building them after a kill; what is served is not touched.
+    """Build the tables of a replay, or resume after a kill; the served tables are not touched.
 
-    jobs: those of the replay, where they are not the project's own, as when a change of logic is tried out.
+    jobs: the jobs to run, if they are not the project's own, as when a change of logic is tried out.
     """
     with single_writer(settings, [LOCK]):
-        # The pointer must be there before a second generation is: views ask it which of them to show.
+        # The pointer must exist before a second generation does: views read it to choose one.
         create_missing([generations.TABLE], settings)
         save(settings, replay)
         failpoint("after replay manifest")
         began = time.monotonic()
         jobs = jobs or replay.jobs_to_run()
         followers = [job for job in jobs if not job.topics]
-        if any(last_checkpoint(job, settings, replay.generation).followed() for job in followers):
-            # All had landed before the first of them began, and their delay was set by it: what came into the log
-            # since the kill may lie behind it. It is landed when the replay is served.
+        if any(last_checkpoint(job, settings, replay.generation).table_offsets() for job in followers):
+            # Their watermark delay was set by what had landed when the first of them started. Records that reached
+            # Kafka since the kill may lie behind it; they are landed once the replay is served.
             jobs = followers
         with measured(spark, warehouse(settings)) as cost:
-            Runner(settings, spark, replay.target).run(jobs, until_caught_up=True, watch=watch)
+            Runner(settings, spark, replay.target).run(jobs, until_caught_up=True, on_progress=on_progress)
             failpoint("after replay run")
             for job in followers:
                 _close(job, replay, settings, spark)
@@ -63,15 +63,15 @@ def run(
 
 
 def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) -> None:
-    """Let a job's rows be final up to where those of what is served would be, after the same events.
+    """Finalize a job's rows up to the event time that the live job would have reached after the same events.
 
-    A replay's own delay is as long as its log was out of order; but it has read all there is.
+    A replay's own watermark delay is longer, because its log was read out of order; but it has read everything.
     """
     reached = [_reached(name, replay, settings) for name in job.reads]
-    until = min((moment for moment in reached if moment), default=None)
+    closed_until = min((moment for moment in reached if moment), default=None)
     known = batch_log.closed_until(settings, job.name, replay.generation)
-    if until and (known is None or known < until):
-        close(job, settings, spark, replay.target, until)
+    if closed_until and (known is None or known < closed_until):
+        close(job, settings, spark, replay.target, closed_until)
 
 
 def _reached(name: str, replay: Replay, settings: Settings) -> datetime | None:
