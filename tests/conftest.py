@@ -39,7 +39,7 @@ ALONE = {
 }
 """Files of these folders that do not use it."""
 
-JVM_FIXTURES = {"spark", "broker", "reader"}
+JVM_FIXTURES = {"spark", "broker", "reader", "built", "dbt_home"}
 """Fixtures that start one, by themselves or by the commands that they run."""
 
 WITHOUT_CODE = ("-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
