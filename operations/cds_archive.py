@@ -15,7 +15,7 @@ TRAINING = "training"
 
 
 def make() -> None:
-    """Write the archive unless it exists. Spark works without it, so a failure is only printed."""
+    """Create the archive unless it exists; everything works without it, so a failure is only reported."""
     found = cds_archive(load_settings())
     if not found or found.exists():
         return

@@ -13,13 +13,13 @@ console = Console(highlight=False, soft_wrap=True)
 
 @app.command()
 def doctor() -> None:
-    """Check Java, Python, memory, disk, ports, jars and configuration, and print how to fix each problem.
+    """Check Java, Python, memory, disk, ports, jars and configuration, and say how to fix what is wrong.
 
     Example: lakehouse doctor
     """
-    from operations.doctor import examine
+    from operations.doctor import run_checks
 
-    raise typer.Exit(examine(console))
+    raise typer.Exit(run_checks(console))
 
 
 @app.command()

@@ -83,14 +83,14 @@ def show_edge(console: Console, settings: Settings, seed: int) -> bool:
     kinds = Counter(truth.bots["clicks_raw"].values())
     console.print(
         f"{counts.kept:,} of {progress.records:,} raw clicks went on, redacted. Of the {kinds['rate']:,} pages of bots "
-        f"that only their pace betrays {counts.left['bot: rate']:,} left: it takes some pages to tell a pace."
+        f"that only their pace betrays {counts.dropped['bot: rate']:,} left: it takes some pages to tell a pace."
     )
     return _beside(
         console,
         ("generated", "left"),
         [
             ("raw clicks", truth.records["clicks_raw"], progress.records),
-            ("pages of bots that say so", kinds["agent"], counts.left["bot: agent"]),
+            ("pages of bots that say so", kinds["agent"], counts.dropped["bot: agent"]),
         ],
     )
 

@@ -1,4 +1,4 @@
-"""Java is found where it usually is, another version is skipped, and the error says how to install one."""
+"""Java: the usual folders are searched, other versions are skipped, and without one the error names a fix."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ MODULES = "java.base java.sql jdk.incubator.vector"
 
 
 def make_java(home: Path, version: str, modules: str = MODULES) -> Path:
-    """Build the two files of a Java that are looked at; the program itself does not run."""
+    """Create the two files of a Java installation that are checked; the program itself does not run."""
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").write_text("")
     (home / "bin" / "java").chmod(0o755)
@@ -101,7 +101,7 @@ def test_without_any_the_message_has_the_commands(tmp_path: Path):
 
 
 class Shell:
-    """Record commands; those that begin or end like an entry of `failing` fail."""
+    """Record commands; those that start or end with an entry of `failing` fail."""
 
     def __init__(self, *failing: str) -> None:
         self.failing = failing

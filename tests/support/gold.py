@@ -1,4 +1,4 @@
-"""Gold in tests: simulated records landed batch by batch, every job run on them, and the oracle's answer beside."""
+"""Gold in tests: land simulated records batch by batch, run every job, and compare with the oracle."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ from streaming.job import Job, in_stages, jobs
 from streaming.runner import Runner
 
 ANSWERS = ("silver.clicks_enriched", *(name for name in tables() if name.startswith("gold.")))
-# Their rows come out only when time has passed them.
+# Their rows are written only after the watermark has passed them.
 WAITING = {"gold.sessions", "gold.order_payments"}
 
 
 def records_of(plan: Plan) -> list[tuple[Any, ...]]:
-    """Give a plan's records as the log has them, in the order of their arrival; all changes of users come first."""
+    """Return a plan's records as in the log, in the order of arrival; all changes of users come first."""
     records = [record for shard in range(plan.shards) for record in shard_records(plan, shard)]
     records.sort(key=lambda record: (record.topic != "users", *record[2:4]))
     offsets: Counter[tuple[str, int]] = Counter()
@@ -37,18 +37,18 @@ def records_of(plan: Plan) -> list[tuple[Any, ...]]:
 
 
 def catch_up(lake: Lake, names: Sequence[str] = ()) -> None:
-    """Run every job that follows tables, or those named, until it has caught up."""
+    """Run every job that reads tables, or the named ones, until it has caught up."""
     chosen = [job for job in followers() if not names or job.name in names]
     Runner(lake.settings, lake.spark).run(chosen, until_caught_up=True)
 
 
 def followers() -> list[Job]:
-    """Give every job that follows tables, in the order in which data flows."""
+    """Return every job that reads tables, in data-flow order."""
     return [job for stage in in_stages([job for job in jobs().values() if job.reads]) for job in stage]
 
 
 def configured(lake: Lake, **values: Any) -> None:
-    """Change settings of streaming."""
+    """Change settings in `streaming`."""
     streaming = lake.settings.streaming.model_copy(update=values)
     lake.settings = lake.settings.model_copy(update={"streaming": streaming})
 
@@ -61,7 +61,7 @@ def differences(
     *,
     all_closed: bool = False,
 ) -> dict[str, tuple[list[str], list[str]]]:
-    """Compare every table with the oracle: by table, the rows that are missing and those that should not be there."""
+    """Compare every table with the oracle: by table, the missing rows and the extra rows."""
     oracle = Oracle(from_rows([(*record[:5], record[6]) for record in records]))
     found = {}
     for name in names:
@@ -77,7 +77,7 @@ def differences(
 
 
 def rows_of(settings: Settings, name: str, columns: list[str]) -> Counter[str]:
-    """Read a table as rows that can be compared."""
+    """Read a table as comparable rows."""
     table = deltalake.DeltaTable(str(table_location(settings, tables()[name].name)))
     rows = table.to_pyarrow_dataset().to_table(columns=columns, use_threads=False)
     return Counter(map(repr, rows.to_pylist()))

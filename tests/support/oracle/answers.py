@@ -1,4 +1,4 @@
-"""Answers: a log -> the tables of silver and gold, as they must be once everything in it is told."""
+"""Answers: a log -> the expected tables of silver and gold after the whole log is processed."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ _SQL = Path(__file__).parent / "sql"
 
 
 class Oracle:
-    """Knows every table that follows from a log: a DuckDB connection with `records`, as the readers give it."""
+    """Computes every expected table from a log: a DuckDB connection with `records`, as the readers return it."""
 
     def __init__(self, log: duckdb.DuckDBPyConnection) -> None:
         self._log = log
@@ -39,17 +39,17 @@ class Oracle:
         strategy: Strategy = "leave",
         closed_until: datetime | None = None,
     ) -> pa.Table:
-        """Work out a table, its rows in no particular order.
+        """Compute a table; its rows are in no particular order.
 
         late_counts: events past their allowance are late, as for the stream; without it nothing is, as for batch and
-        replay. strategy: late rows are left out of windows, counted beside the totals, or merged into them.
+        replay. strategy: late rows are left out of windows, counted next to the totals, or merged into them.
         closed_until: how far event time has come; without it, all of time has passed.
         """
         self._set(late_counts, strategy, closed_until)
         return _in_utc(self._log.sql(_query(name)).to_arrow_table())
 
     def classified(self, *, late_counts: bool = True) -> pa.Table:
-        """Give each record's verdict: quarantined, late, duplicate or silver."""
+        """Return each record's verdict: quarantined, late, duplicate or silver."""
         self._set(late_counts, "leave", None)
         query = 'select topic, "partition", "offset", verdict from verdicts'
         return self._log.sql(query).to_arrow_table()
@@ -62,7 +62,7 @@ class Oracle:
 
 
 def tables() -> list[str]:
-    """Name the tables the oracle knows."""
+    """List the tables that the oracle can compute."""
     return sorted(file.stem for file in _SQL.glob("*.*.sql"))
 
 
@@ -74,7 +74,7 @@ def _query(name: str) -> str:
 
 
 def _in_utc(table: pa.Table) -> pa.Table:
-    """Say of all times that they are in UTC."""
+    """Set the time zone of all timestamps to UTC."""
     zoned = pa.timestamp("us", "UTC")
     kinds = [zoned if pa.types.is_timestamp(column.type) else column.type for column in table.schema]
     return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))
