@@ -9,7 +9,7 @@ from event_log import EventLog, moment
 from oracle import Oracle, from_rows
 from oracle.answers import tables
 
-from config.declarations import TABLES
+from config.declarations import TABLES, landed_tables
 
 
 @pytest.fixture
@@ -243,5 +243,6 @@ def test_a_window_is_of_the_day_it_began(log: EventLog) -> None:
     assert [str(day) for (day,) in log.rows("gold.trending", "day")] == ["2026-01-05"] * 3 + ["2026-01-06"] * 2
 
 
-def test_every_gold_table_is_known() -> None:
-    assert {file.stem for file in TABLES.glob("gold.*.yaml")} <= set(tables())
+def test_every_landed_and_every_gold_table_is_known() -> None:
+    landed = {table.name for table in landed_tables()}
+    assert landed | {file.stem for file in TABLES.glob("gold.*.yaml")} <= set(tables())

@@ -1,5 +1,6 @@
 """Declarations: valid files load, and an error names the file, the key and the nearest valid name."""
 
+import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -35,12 +36,9 @@ def refused(declared: Path, file: str, old: str, new: str) -> str:
 def test_every_file_declares_what_it_is_named_after() -> None:
     assert set(topics()) == {file.stem for file in TOPICS.glob("*.yaml")}
     assert set(tables()) == {file.stem for file in TABLES.glob("[a-z]*.yaml")}
-    assert {table.name for table in landed_tables()} == {
-        "silver.clicks",
-        "silver.orders",
-        "silver.payments",
-        "silver.users",
-    }
+    landed = {file.stem for file in TABLES.glob("*.yaml") if re.search(r"^topic: ", file.read_text(), re.MULTILINE)}
+    assert {table.name for table in landed_tables()} == landed
+    assert {"silver.clicks", "silver.orders", "silver.payments", "silver.users"} <= landed
 
 
 def test_the_payload_of_users_is_typed_as_declared() -> None:

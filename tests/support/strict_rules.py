@@ -19,10 +19,10 @@ def too_strict() -> Iterator[None]:
     try:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(parse, "contracts", lambda: contracts)
-            parse._steps.cache_clear()
+            parse._projections.cache_clear()
             yield
     finally:
-        parse._steps.cache_clear()
+        parse._projections.cache_clear()
 
 
 def _rule(table: str) -> Rule:

@@ -10,7 +10,15 @@ import pytest
 from config.settings import Settings
 from lake.batch import Batch
 from lake.location import table_location
-from streaming.landing.classify import COPIES, DUPLICATE_OF, INPUT_COLUMNS, LATE_TABLE, MOST_RANGES, _ranges, classify
+from streaming.landing.classify import (
+    COPY_SCHEMA,
+    DUPLICATE_OF,
+    INPUT_COLUMNS,
+    LATE_TABLE,
+    MAX_RANGES,
+    _ranges,
+    classify,
+)
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 SCHEMA = pa.schema(
@@ -34,7 +42,7 @@ SCHEMA = pa.schema(
 def empty_tables(fresh_home: Settings) -> None:
     """Tables in which nothing has landed, with the columns by which copies are known."""
     for name in ("silver.clicks", LATE_TABLE):
-        columns = COPIES.append(pa.field("duplicate_of", DUPLICATE_OF))
+        columns = COPY_SCHEMA.append(pa.field("duplicate_of", DUPLICATE_OF))
         deltalake.write_deltalake(str(table_location(fresh_home, name)), columns.empty_table())
 
 
@@ -116,7 +124,7 @@ def test_in_a_replay_nothing_is_late(fresh_home: Settings) -> None:
 def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, content: int, verdict: str) -> None:
     there = {"topic": "clicks", "event_id": "a", "event_time": NOON, "partition": 5, "offset": 99, "content_hash": 1}
     path = table_location(fresh_home, table)
-    deltalake.write_deltalake(str(path), pa.Table.from_pylist([there], COPIES), mode="append", schema_mode="merge")
+    deltalake.write_deltalake(str(path), pa.Table.from_pylist([there], COPY_SCHEMA), mode="append", schema_mode="merge")
     (row,) = classified(batch(fresh_home), record(0, "a", content_hash=content))
     assert (row["verdict"], row["duplicate_of"]) == (verdict, {"partition": 5, "offset": 99})
 
@@ -124,5 +132,5 @@ def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, conte
 def test_neighbouring_stretches_of_time_are_read_as_one_range() -> None:
     assert _ranges([1, 2, 3, 7]) == [(1, 4), (7, 8)]
     assert _ranges([]) == []
-    apart = list(range(0, 3 * MOST_RANGES, 2))
+    apart = list(range(0, 3 * MAX_RANGES, 2))
     assert _ranges(apart) == [(0, apart[-1] + 1)]

@@ -1,4 +1,4 @@
-"""The forms of events, copied by hand from the topics' declarations and the rules of silver."""
+"""The form of an event: its fields, when each must be there, and what must hold; one file of topics/ for each topic."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -65,71 +65,4 @@ def envelope(*types: str) -> dict[str, Field]:
     }
 
 
-TIERS = ("bronze", "silver", "gold", "platinum")
 COUNTRY = "regexp_full_match(country, '[A-Z]{2}')"
-PLACED = one_of("type", "order_placed")
-SHOWN = one_of("type", "impression", "click")
-
-FORMS = {
-    "clicks": Form(
-        key="user_id",
-        fields={
-            **envelope("page_view", "impression", "click", "add_to_cart"),
-            "user_id": Field(needed=ALWAYS),
-            "product_id": Field(needed=ALWAYS),
-            "dwell_ms": whole("dwell_ms between 0 and 86400000", one_of("type", "page_view")),
-            "impression_id": Field(needed=SHOWN),
-            "quantity": whole("quantity > 0", one_of("type", "add_to_cart")),
-            "ip": Field(),
-            "agent": Field(),
-        },
-    ),
-    "orders": Form(
-        key="order_id",
-        fields={
-            **envelope("order_placed", "order_status_changed"),
-            "order_id": Field(needed=ALWAYS),
-            "user_id": Field(needed=PLACED),
-            "product_id": Field(needed=PLACED),
-            "merchant_id": Field(needed=PLACED),
-            "quantity": whole("quantity > 0", PLACED),
-            "amount_cents": whole("amount_cents >= 0", PLACED),
-            "status": choice(
-                "status",
-                *("placed", "paid", "packed", "shipped", "delivered", "cancelled"),
-                needed=one_of("type", "order_status_changed"),
-            ),
-        },
-    ),
-    "payments": Form(
-        key="order_id",
-        fields={
-            **envelope("payment_received", "payment_failed"),
-            "order_id": Field(needed=ALWAYS),
-            "payment_id": Field(needed=ALWAYS),
-            "user_id": Field(),
-            "merchant_id": Field(needed=ALWAYS),
-            "amount_cents": whole("amount_cents >= 0", ALWAYS),
-            "method": choice("method", "card", "transfer", "wallet"),
-            "country": Field(needed=ALWAYS, holds=COUNTRY),
-            "reason": Field(needed=one_of("type", "payment_failed")),
-        },
-    ),
-    "users": Form(
-        key="user_id",
-        late=False,
-        fields={
-            **envelope("user_changed"),
-            "user_id": Field(needed=ALWAYS),
-            "op": choice("op", "c", "u", "d", needed=ALWAYS),
-            "before": Field("object", one_of("op", "u", "d")),
-            "after": Field("object", one_of("op", "c", "u")),
-            "tier": choice("tier", *TIERS, path="after.tier"),
-            "country": Field(holds=COUNTRY, path="after.country"),
-            "email": Field(path="after.email"),
-            "tier_before": choice("tier_before", *TIERS, path="before.tier"),
-            "country_before": Field(path="before.country"),
-            "email_before": Field(path="before.email"),
-        },
-    ),
-}

@@ -1,6 +1,7 @@
 """Reading: records -> one table per topic, typed, each row marked valid or not; in sets, not row by row."""
 
-from oracle.forms import FORMS, Field, Form
+from oracle.forms import Field, Form
+from oracle.topics import FORMS
 
 MACROS = r"""
 -- DuckDB's own reader lets a trailing comma pass. A quick look clears nearly all; only the rest lose their texts, so

@@ -1,6 +1,6 @@
 """Verdicts: the typed tables -> for each record quarantined, late, duplicate or silver, the first that fits."""
 
-from oracle.forms import FORMS
+from oracle.topics import FORMS
 
 _EVENTS = "\n    union all\n    ".join(
     f"""select '{topic}' as topic, "partition", "offset", event_id, event_time, content from {topic} where valid"""
