@@ -44,10 +44,10 @@ def test_a_gap_of_just_thirty_minutes_does_not_end_a_session(spark: SparkSession
     views = [{"type": "page_view", "user_id": user, "at": at} for user, times in visits.items() for at in times]
     order = {"type": "order_placed", "user_id": "a", "at": "12:45:00"}
     found = sessions(table(spark, "silver.clicks", *views), table(spark, "silver.orders", order)).collect()
-    sessions = {
+    by_start = {
         (row.user_id, row.session_start.strftime("%H:%M:%S")): (row.events, row.pages, row.converted) for row in found
     }
-    assert sessions == {
+    assert by_start == {
         ("a", "12:00:00"): (3, 2, True),
         ("b", "12:00:00"): (1, 1, False),
         ("b", "12:30:00"): (1, 1, False),
