@@ -6,8 +6,12 @@ ARGS ?=
 # Processes that run the tests side by side, each with a Spark of its own.
 WORKERS ?= $(shell config/setup.sh workers)
 pytest = $(python) -m pytest $(if $(filter-out 1,$(WORKERS)),-n $(WORKERS))
+quick = not slow and not jvm
+# feature: origin
+quick += and not template
+# end of feature: origin
 
-.PHONY: help setup java packages demo test lint types format bench faults guides lock down clean purge
+.PHONY: help setup java packages demo test quick test-all lint types format bench faults guides lock down clean purge
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -27,14 +31,22 @@ demo: setup ## Run the main job, start to end
 test: setup ## Run the tests (ARGS="-k name" for some of them, WORKERS=1 in one process)
 	@$(pytest) $(ARGS)
 
+quick: packages ## Run the tests that start no JVM, in less than a minute
+	@$(pytest) -m "$(quick)" $(ARGS)
+
+test-all: setup ## Run all tests, the long forms too (tests/README.md)
+	@$(pytest) -m "" $(ARGS)
+
 lint: packages ## Check style, format and the order of the floors
 	@$(python) -m ruff check . && $(python) -m ruff format --check . && $(python) -m config.floors
+	@$(python) -m sqlfmt --check --quiet models config/dbt/macros
 
 types: packages ## Check types
 	@$(python) -m mypy
 
 format: packages ## Format, and mend what can be mended
 	@$(python) -m ruff check --fix --quiet . ; $(python) -m ruff format .
+	@$(python) -m sqlfmt --quiet models config/dbt/macros
 
 bench: setup ## Measure rates and costs on this machine
 	@$(python) -m benchmarks $(ARGS)

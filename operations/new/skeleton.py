@@ -10,6 +10,7 @@ from jinja2 import Environment, StrictUndefined
 from config.declarations import Table, tables, topics
 from config.errors import LakehouseError
 from config.settings import ROOT, nearest
+from operations.dbt.sync import sync
 
 SKELETONS = Path(__file__).parent / "skeletons"
 # Words that SQL or Python would take for something else.
@@ -36,11 +37,11 @@ def job(name: str, source: str, by: str | None = None, root: Path = ROOT) -> lis
         raise LakehouseError(f"{source} has no column '{by}': {nearest(str(by), list(table.columns))}")
     column = table.columns[str(by)]
     about = {"by": by, "by_type": column.type, "by_description": column.description}
-    return _write("job", root, {"name": name, "source": source} | about)
+    return [*_write("job", root, {"name": name, "source": source} | about), *sync(root)]
 
 
 def model(name: str, source: str, root: Path = ROOT) -> list[Path]:
-    """Make a dbt model of a silver or gold table and its YAML twin, and name the table among dbt's sources."""
+    """Make a dbt model of a silver or gold table and its YAML twin, and declare the table as a dbt source."""
     table = _source(source, "silver", "gold")
     _name(name, [file.stem for file in (root / "models").rglob("*.sql")])
     moments = [column for column, declared in table.columns.items() if declared.type == "timestamp"]
@@ -48,8 +49,8 @@ def model(name: str, source: str, root: Path = ROOT) -> list[Path]:
         raise LakehouseError(f"{source} has no column of type timestamp to count its rows by.")
     layer, _, short = source.partition(".")
     moment = "event_time" if "event_time" in moments else moments[0]
-    named = _named_source(root / "models", layer, short, table.description)
-    return _write("model", root, {"name": name, "layer": layer, "table": short, "moment": moment}, named)
+    files = _write("model", root, {"name": name, "layer": layer, "table": short, "moment": moment})
+    return [*files, *sync(root)]
 
 
 def _name(name: str, known: list[str]) -> None:
@@ -68,21 +69,8 @@ def _source(name: str, *layers: str) -> Table:
     return tables()[name]
 
 
-def _named_source(models: Path, layer: str, table: str, description: str) -> dict[Path, str]:
-    """Put a table into the file of dbt's sources that has its layer, unless it is there; give the file's new text."""
-    for file in sorted(models.rglob("sources.yml")):
-        text = file.read_text()
-        found = re.search(rf"^  - name: {layer}\n(?:    .*\n|\n(?=    ))*", text, re.M)
-        if found and re.search(rf"^      - name: {table}$", found[0], re.M):
-            return {}
-        if found:
-            entry = f"      - name: {table}\n        description: {description}\n"
-            return {file: text[: found.end()] + entry + text[found.end() :]}
-    raise LakehouseError(f"No sources.yml under {models} has a source '{layer}'.")
-
-
-def _write(kind: str, root: Path, values: Mapping[str, object], changed: dict[Path, str] | None = None) -> list[Path]:
-    """Render every file of a skeleton, refuse if one is there, then write them and what is changed besides."""
+def _write(kind: str, root: Path, values: Mapping[str, object]) -> list[Path]:
+    """Render every file of a skeleton, refuse if one exists, then write them."""
     jinja = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - no HTML
     files = {}
     for skeleton in sorted((SKELETONS / kind).rglob("*.jinja")):
@@ -96,10 +84,8 @@ def _write(kind: str, root: Path, values: Mapping[str, object], changed: dict[Pa
             file.parent.mkdir(parents=True, exist_ok=True)
             written.append(file)
             file.write_text(text)
-        for file, text in (changed or {}).items():
-            file.write_text(text)
     except OSError as error:
         for file in written:
             file.unlink(missing_ok=True)
         raise LakehouseError(f"{error.filename}: {error.strerror}. Nothing was written.") from None
-    return [*files, *(changed or {})]
+    return list(files)

@@ -21,6 +21,7 @@ print(session(load_settings(), "counting").range(3).count())
 """
 
 
+@pytest.mark.jvm
 @pytest.mark.skipif(" " in sys.prefix, reason=BLANK)
 def test_a_session_takes_most_of_its_classes_from_the_archive(fresh_home: Settings, tmp_path: Path) -> None:
     loaded = tmp_path / "loaded.txt"
@@ -60,6 +61,7 @@ def test_sparks_own_jars_come_after_ours_and_all_are_there(settings: Settings) -
     assert all(path.is_file() for path in class_path(settings))
 
 
+@pytest.mark.jvm  # a Python that gives up before its JVM starts, after ten seconds of imports
 def test_an_archive_that_cannot_be_made_is_told_and_leaves_nothing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

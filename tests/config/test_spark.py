@@ -165,6 +165,7 @@ def test_session_and_broker_listen_on_loopback_only(spark: SparkSession, broker:
     assert not {place for place in found if not ip_address(place[0]).is_loopback}
 
 
+@pytest.mark.jvm
 def test_the_ui_listens_on_loopback_only(alone: Alone) -> None:
     url = alone.said.split()[1]
     found = listening(alone.process.pid)
@@ -173,6 +174,7 @@ def test_the_ui_listens_on_loopback_only(alone: Alone) -> None:
     assert not {place for place in found if not ip_address(place[0]).is_loopback}
 
 
+@pytest.mark.jvm
 def test_a_session_starts_and_works_without_a_network(alone: Alone) -> None:
     if not can_unshare():
         pytest.skip(NO_UNSHARE)
@@ -181,6 +183,7 @@ def test_a_session_starts_and_works_without_a_network(alone: Alone) -> None:
     assert alone.said.split()[0] == "3"
 
 
+@pytest.mark.jvm
 def test_a_home_with_blanks_keeps_all_that_a_session_writes(alone: Alone) -> None:
     assert alone.said.split()[0] == "3"
     assert {path.name for path in alone.home.parent.iterdir()} == {alone.home.name}

@@ -44,23 +44,25 @@ def without_batch(find: Callable[[str], ModuleSpec | None]) -> Callable[[str], M
     return found
 
 
-def test_without_the_batch_layer_nothing_is_merged(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_batch_layer_no_name_is_of_it(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", without_batch(importlib.util.find_spec))
     names = queries(fresh_home)
     assert "gold.sessions" in names
-    assert not [name for name in names if name.startswith(("merged.", "batch."))]
+    assert not [name for name in names if name.startswith("batch.")]
 
 
 # feature: batch
-def test_with_it_every_answer_is_merged(fresh_home: Settings) -> None:
+@pytest.mark.parametrize("layer", ["batch", "gold_generations"])
+def test_every_gold_table_has_what_dbt_merges_also_before_it_is_written(fresh_home: Settings, layer: str) -> None:
     names = queries(fresh_home)
     gold = {name.partition(".")[2] for name in names if name.startswith("gold.")}
-    assert gold == {name.partition(".")[2] for name in names if name.startswith("merged.")}
+    assert gold == {name.partition(".")[2] for name in names if name.startswith(f"{layer}.")}
 
 
 # end of feature: batch
 
 
+@pytest.mark.jvm
 def test_a_name_that_changes_is_never_gone(fresh_home: Settings) -> None:
     environ = os.environ | {"LAKEHOUSE_HOME": str(fresh_home.home)}
     try:

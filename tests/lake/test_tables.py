@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from handmade import NOON, Lake, Log, change
+from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
@@ -24,7 +25,7 @@ def test_versions_follow_event_time_not_arrival(lake: Lake, log: Log) -> None:
 
 
 def test_a_table_whose_creation_was_killed_is_not_there_for_readers_and_is_created_after_all(
-    fresh_home: Settings,
+    spark: SparkSession, fresh_home: Settings
 ) -> None:
     name = "silver.clicks"
     create_missing([name, generations.TABLE], fresh_home)

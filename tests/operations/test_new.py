@@ -58,7 +58,7 @@ def test_every_file_is_named_and_there_in_the_style_of_the_house(
     added: list[str], copy: Path, run: Callable[..., Done]
 ) -> None:
     assert [name for name in added if not (copy / name).is_file()] == []
-    assert len(added) == 4 + 4 + 3
+    assert len(added) == 4 + (4 + 8) + 2
     python = [name for name in added if name.endswith(".py")]
     run("ruff", "check", "--no-cache", *python)
     run("ruff", "format", "--no-cache", "--check", *python)

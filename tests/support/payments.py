@@ -21,7 +21,7 @@ from local.payment_api.behaviour import Behaviour
 from local.payment_api.server import PaymentApi
 
 QUICK = ReactorSettings(
-    call_seconds=0.5, first_wait_seconds=0.01, longest_wait_seconds=0.02, open_seconds=0.05, tries=6, failures_to_open=5
+    call_seconds=60, first_wait_seconds=0.01, longest_wait_seconds=0.02, open_seconds=0.05, tries=6, failures_to_open=5
 )
 
 
@@ -125,8 +125,8 @@ def start(package: str, *arguments: str, home: Path, **environ: str) -> subproce
     )
 
 
-def until(holds: Callable[[], bool], seconds: float = 30) -> None:
-    """Wait until a condition holds."""
+def until(holds: Callable[[], bool], seconds: float = 300) -> None:
+    """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "the condition did not hold in time"

@@ -119,7 +119,7 @@ def test_asked_to_end_it_ends_with_a_summary_also_during_an_outage(shop: Setting
         until(lambda: calls(api.address, event)[0] > 0)
         api.behaviours.tell(Behaviour(mode=Mode.HANG))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=300) == 0
         assert process.stdout
         assert "0 records in" in process.stdout.read()
     assert outcomes(shop, event) == [[]]
