@@ -166,7 +166,7 @@ def test_the_records_of_a_batch_are_the_offsets_since_the_one_before(tmp_path: P
 
 
 def test_how_far_it_follows_its_tables_is_told_by_the_last_batch_begun(tmp_path: Path) -> None:
-    assert Checkpoint(1, Location(str(tmp_path))).followed() == []
+    assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == []
     for batch in (2, 10):
         logged(tmp_path, f"offsets/{batch}", {}, {"reservoirVersion": batch})
-    assert Checkpoint(1, Location(str(tmp_path))).followed() == [{"reservoirVersion": 10}]
+    assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == [{"reservoirVersion": 10}]
