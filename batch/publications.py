@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from batch import fence
 from batch.segments import RUN, Segments, path
+from batch.settings import BatchSettings
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings, nearest
@@ -91,7 +92,7 @@ def kept(settings: Settings) -> list[Publication]:
     """List the publications that one can go back to: as many runs as are configured, the last first served last."""
     last_of_run = {each.run: each for each in publications(settings)}
     newest = sorted(last_of_run.values(), key=lambda each: each.number)
-    return newest[-settings.batch.keep_publications :]
+    return newest[-settings.section(BatchSettings).keep_publications :]
 
 
 def drop_unused(settings: Settings) -> int:

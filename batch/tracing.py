@@ -1,4 +1,4 @@
-"""Tracing in the batch layer: which of its rows are served, for those who look without Spark."""
+"""Tracing in the batch layer: which of its rows are served, for `lakehouse trace`, which runs without Spark."""
 
 from pathlib import Path
 
@@ -6,12 +6,14 @@ from batch import publications
 from batch.segments import RUN, SEGMENT, path
 from config.settings import Settings
 
+LAYER = "batch"
 
-def published(settings: Settings) -> dict[str, tuple[Path, str]]:
-    """Give, for each published table, where it is and which of its rows r are served, in SQL."""
-    served = publications.served(settings)
+
+def served(settings: Settings) -> dict[str, tuple[Path, str]]:
+    """Return, for each published table, its path and the SQL condition that selects its served rows r."""
+    publication = publications.served(settings)
     found = {}
-    for name, segments in (served.tables if served else {}).items():
+    for name, segments in (publication.tables if publication else {}).items():
         by_run: dict[str, list[str]] = {}
         for segment, run in segments.items():
             by_run.setdefault(run, []).append(f"'{segment}'")

@@ -11,6 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from batch.comparison_side import batch_side
 from batch.run import run as run_batch
 from benchmarks._archive import ARCHIVE, archive
 from benchmarks._memory import memory
@@ -19,7 +20,6 @@ from benchmarks.landing import parsed_events, write_nowhere
 from config.declarations import table_named, topics
 from config.settings import ROOT, Settings
 from expectations.parity.comparison import compared, generation_side
-from expectations.parity.published import batch_side
 from local.simulator.plan import Plan
 from streaming import generations
 from streaming.job import jobs

@@ -20,8 +20,8 @@ from config.settings import ROOT, Settings
 from local.simulator.truth import read_truth
 from operations import cost
 from operations.cost import size_of
-from operations.freshness import freshness
 from streaming import batches, generations, ledger
+from streaming.freshness import freshness
 from streaming.tables import batches_at, rows_at
 
 HOUR = timedelta(hours=1)

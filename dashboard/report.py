@@ -11,7 +11,7 @@ from config.settings import Settings
 from dashboard import charts
 from dashboard.figures import PATHS, gather
 from dashboard.verdict import verdict
-from operations.freshness import percentiles
+from streaming.freshness import percentiles
 
 
 def write(settings: Settings, where: Path | None = None) -> Path:

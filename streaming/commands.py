@@ -14,7 +14,7 @@ from rich.table import Table
 from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
-from operations.cost import measured, record
+from operations.cost import Cost, measured, record
 from streaming import batches, closing, ledger
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
@@ -114,10 +114,18 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, {where}.")
 
 
-def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
-    """Run jobs, showing what they do, and keep what it cost."""
+def run_measured(
+    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console
+) -> tuple[list[Progress], Cost]:
+    """Run jobs, showing what they do; return what each did last, and what it cost."""
     with measured(runner.spark, runner.settings.warehouse) as cost, shown(console) as watch:
         last = runner.run(chosen, until_caught_up=until_caught_up, watch=watch)
+    return last, cost
+
+
+def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
+    """Run jobs, showing what they do, and record what it cost."""
+    last, cost = run_measured(runner, chosen, until_caught_up=until_caught_up, console=console)
     records = sum(each.done for each in last if job_named(each.job).topics)
     names = ", ".join(job.name for job in chosen)
     # What follows live waits for events most of the time: that tells nothing of what it could do.

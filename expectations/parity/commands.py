@@ -26,9 +26,9 @@ def compare(
 
     Example: lakehouse compare --table gold.sessions --show-rows 5
     """
+    from batch.comparison_side import batch_side
     from config.spark import session
     from expectations.parity.comparison import comparable_tables, compared, generation_side, keep, on_day
-    from expectations.parity.published import batch_side
     from streaming.generations import serving
 
     names = [each.name for each in comparable_tables()]

@@ -10,10 +10,10 @@ from jinja2 import Environment, FileSystemLoader
 from pyspark.sql import SparkSession
 
 from config.declarations import table_named
+from config.discovery import provided
 from config.files import write_whole
 from config.settings import Settings
 from expectations.parity.comparison import Watch, compared, generation_side
-from expectations.parity.published import batch_side  # feature: batch
 from expectations.parity.reasons import Explained
 from expectations.parity.rows import content_hash
 from operations.cost import measured, record
@@ -77,12 +77,10 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
     served = generation_side(spark, settings, serving(settings), "served")
     against["what is served"] = compared(spark, settings, mine, served, jobs=jobs, watch=watch)
     compared_with: dict[str, int | str | None] = {"what is served": served.generation}
-    # feature: batch
-    batch = batch_side(spark, settings)
-    if batch:
-        compared_with["the batch layer"] = batch.run
-        against["the batch layer"] = compared(spark, settings, mine, batch, jobs=jobs, watch=watch)
-    # end of feature: batch
+    for module in provided("comparison_side"):
+        if other := module.side(spark, settings):
+            compared_with[module.TITLE] = other.run
+            against[module.TITLE] = compared(spark, settings, mine, other, jobs=jobs, watch=watch)
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
     return {
         "generation": replay.generation,

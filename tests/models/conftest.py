@@ -19,8 +19,8 @@ from gold import WAITING, catch_up, records_of
 from handmade import Lake
 from oracle import Oracle, from_rows
 from pyspark.sql import SparkSession
+from with_batch import publish
 
-from batch.run import run as run_batch  # feature: batch
 from config.settings import ROOT, Settings
 from local.catalog import Catalog
 from local.simulator.plan import Plan
@@ -154,7 +154,7 @@ def built(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Temp
     records = records_of(Plan(seed=31, events=2_400, days=4, late=0.05, duplicates=0.03, malformed=0.01))
     published = len(records) * 3 // 5
     lake.land(records[:published])
-    assert run_batch(spark, own, full=True, watch=lambda _: None).publication  # feature: batch
+    publish(spark, own)
     lake.land(records[published:])
     catch_up(lake)
     try:

@@ -51,16 +51,6 @@ def test_without_the_batch_layer_nothing_is_merged(fresh_home: Settings, monkeyp
     assert not [name for name in names if name.startswith(("merged.", "batch."))]
 
 
-# feature: batch
-def test_with_it_every_answer_is_merged(fresh_home: Settings) -> None:
-    names = queries(fresh_home)
-    gold = {name.partition(".")[2] for name in names if name.startswith("gold.")}
-    assert gold == {name.partition(".")[2] for name in names if name.startswith("merged.")}
-
-
-# end of feature: batch
-
-
 def test_a_name_that_changes_is_never_gone(fresh_home: Settings) -> None:
     environ = os.environ | {"LAKEHOUSE_HOME": str(fresh_home.home)}
     try:

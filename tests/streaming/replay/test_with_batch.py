@@ -6,9 +6,9 @@ from typing import Any
 from handmade import Lake
 from pyspark.sql import functions as F
 
+from batch.comparison_side import batch_side
 from config.declarations import table_named
 from expectations.parity.comparison import comparable_tables, compared, generation_side
-from expectations.parity.published import batch_side
 from streaming.replay.manifest import Replay
 from streaming.tables import read
 from streaming.views import delta

@@ -1,0 +1,20 @@
+"""Micro-batches of landing as the ledger records them, without Spark and without records."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from config.settings import Settings
+from streaming import ledger
+from streaming.job import Batch
+
+
+def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
+    """Record a micro-batch that has just landed; `waited`: by partition, how long ago its oldest record arrived."""
+    now = datetime.now(UTC)
+    came = {"job": "landing", "generation": generation, "epoch": 1, "batch": batch, "topic": "clicks"}
+    entry: list[dict[str, Any]] = [
+        {**came, "partition": number, "min_arrival_time": now - timedelta(seconds=seconds), "max_arrival_time": now}
+        for number, seconds in enumerate(waited)
+    ]
+    common: dict[str, Any] = {"rows": None, "job": "landing", "epoch": 1, "settings": home}
+    ledger.record(entry, Batch(**common, id=batch, generation=generation))
