@@ -20,7 +20,7 @@ class Step:
 
     run: Callable[[Context], bool]
 
-    pages: Mapping[str, str] = field(default_factory=dict)
+    pages: Mapping[str, str] = field(default_factory=dict, hash=False)
     """What it writes for a browser: title -> path in the home."""
 
     try_next: tuple[str, ...] = ()
