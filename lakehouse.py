@@ -62,8 +62,8 @@ def main() -> None:
     except LakehouseError as error:
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         console.print(error.problem, style="red", markup=False)
-        if error.mend:
-            console.print(error.mend, markup=False)
+        if error.hint:
+            console.print(error.hint, markup=False)
         sys.exit(error.exit_code)
 
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from batch import fence, publications
+from config.locks import single_writer
 from config.settings import load_settings
-from streaming.lock import writing
 
 if TYPE_CHECKING:
     from batch.run import Result
@@ -29,10 +29,10 @@ def run(
     """
     from batch.run import run as run_batch
     from config.spark import session
-    from operations.catalog import keep_up
+    from lake.catalog import keep_up
 
     settings = load_settings()
-    with writing(settings, ["batch"]), console.status("Starting Spark …") as status:
+    with single_writer(settings, ["batch"]), console.status("Starting Spark …") as status:
         spark = session(settings, "lakehouse batch")
         result = run_batch(spark, settings, full=full, watch=lambda what: status.update(f"{what} …"))
         keep_up(settings)  # the first publication brings names; later ones are found by the same
@@ -76,7 +76,7 @@ def publish(
     Example: lakehouse batch publish --run 20261116T120000000
     """
     settings = load_settings()
-    with writing(settings, ["batch"]):
+    with single_writer(settings, ["batch"]):
         published = publications.publish_again(settings, run)
     console.print(f"Run {run} is served again, as publication {published.number}.")
 

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
+from config.failpoints import failpoint
 from config.settings import Settings
-from streaming.failpoints import failpoint
-from streaming.tables import append_once, arrow_schema, rows_at
+from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.fences"
 ARCHIVE = "bronze.events"
@@ -50,7 +50,7 @@ def _disorder(settings: Settings) -> timedelta:
     return max(allowed, default=timedelta(0)) + timedelta(minutes=settings.streaming.skew_minutes)
 
 
-def record(settings: Settings, run: str, fence: Fence) -> None:
+def record_fence(settings: Settings, run: str, fence: Fence) -> None:
     """Write down the fence of a run, once."""
     common = {"run": run, "complete_until": fence.complete_until, "recorded_at": datetime.now(UTC)}
     rows = [
@@ -64,12 +64,12 @@ def record(settings: Settings, run: str, fence: Fence) -> None:
 
 def of_run(settings: Settings, run: str) -> Fence:
     """Read the fence of a run."""
-    rows = rows_at(table_named(TABLE).path(settings.warehouse), pc.field("run") == run).to_pylist()
+    rows = read_arrow(table_named(TABLE).path(settings.warehouse), pc.field("run") == run).to_pylist()
     offsets = {(row["topic"], row["partition"]): row["offset"] for row in rows}
     return Fence(offsets, next((row["complete_until"] for row in rows), None))
 
 
 def runs(settings: Settings) -> dict[str, datetime]:
     """List the runs that have come as far as having a fence, and when."""
-    rows = rows_at(table_named(TABLE).path(settings.warehouse)).to_pylist()
+    rows = read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist()
     return {row["run"]: row["recorded_at"] for row in sorted(rows, key=lambda row: row["recorded_at"])}

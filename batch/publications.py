@@ -12,9 +12,9 @@ from batch.segments import RUN, Segments, path
 from batch.settings import BatchSettings
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.failpoints import failpoint
 from config.settings import Settings, nearest
-from streaming.failpoints import failpoint
-from streaming.tables import append_once, arrow_schema, rows_at
+from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.publications"
 RUN_NAME = "%Y%m%dT%H%M%S%f"
@@ -34,7 +34,7 @@ class Publication:
 def publications(settings: Settings) -> list[Publication]:
     """List all publications, in their order."""
     found: dict[int, Publication] = {}
-    for row in rows_at(table_named(TABLE).path(settings.warehouse)).to_pylist():
+    for row in read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist():
         number = row["publication"]
         each = found.setdefault(number, Publication(number, row["run"], row["published_at"], {}))
         segments: Segments = each.tables.setdefault(row["table_name"], {})  # type: ignore[attr-defined]
@@ -49,7 +49,7 @@ def served(settings: Settings) -> Publication | None:
 
 def moments(settings: Settings) -> list[tuple[datetime, datetime]]:
     """Give when each published run began, as its name tells, and when it was first served; in order."""
-    rows = rows_at(table_named(TABLE).path(settings.warehouse), None, ("run", "published_at"))
+    rows = read_arrow(table_named(TABLE).path(settings.warehouse), None, ("run", "published_at"))
     if not len(rows):
         return []
     first = rows.group_by("run", use_threads=False).aggregate([("published_at", "min")]).to_pylist()

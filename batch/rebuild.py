@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import partial
 
+from lake.ordering import first_per_key_spark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from batch import records, segments
-from batch.bounded import BOUNDED, LOOKS_UP
 from batch.fence import Offsets
+from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.segments import SEGMENT, WHOLE, Segments
 from config.declarations import table_named
 from config.settings import Settings
 from streaming.job import Job, in_stages, jobs
-from streaming.parsing import contracts
-from streaming.tables import best_of
+from streaming.landing.parse import contracts
 
 Watch = Callable[[str], None]
 ALL = None
@@ -66,7 +66,7 @@ class Rebuild:
     def gold(self, watch: Watch) -> None:
         """Run every job that follows tables on those that changed, in the order in which data flows."""
         for stage in in_stages([job for job in jobs().values() if job.reads]):
-            reads = {job: (*job.reads, *LOOKS_UP.get(job.name, ())) for job in stage}
+            reads = {job: (*job.reads, *LOOKUP_TABLES.get(job.name, ())) for job in stage}
             changed = [job for job in stage if any(self.changed.get(name) for name in reads[job])]
             self._at_once([partial(self._compute, job, reads[job], watch) for job in changed])
 
@@ -95,7 +95,7 @@ class Rebuild:
             outputs = {day + timedelta(days=step) for day in touched for step in range(-apart, apart + 1)}
             inputs = {day + timedelta(days=step) for day in outputs for step in range(-apart, apart + 1)}
         frames = {read: self.frame(read, inputs if segments.by_days(table_named(read)) else ALL) for read in reads}
-        rows = best_of(BOUNDED.get(job.name, job.of)(frames), table.key, job.prefers)
+        rows = first_per_key_spark(BATCH_OVERRIDES.get(job.name, job.apply)(frames), table.key, job.bounded.pick_first_by)
         rows = rows if outputs is ALL else rows.filter(segments.segment_of(table).isin(outputs))
         self._write(name, rows, outputs, watch)
 
@@ -114,7 +114,7 @@ class Rebuild:
 
     def _days_apart(self, job: Job) -> int | None:
         """Say how many days apart two events may lie that count in one row; none if there is no bound."""
-        return None if job.reach is None else -(-job.reach // timedelta(days=1))
+        return None if job.bounded.max_event_gap is None else -(-job.bounded.max_event_gap // timedelta(days=1))
 
     def _at_once(self, work: list[Callable[[], None]]) -> None:
         """Do independent work side by side: for small tables, most of it is waiting for Spark to plan and commit."""

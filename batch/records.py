@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from batch.fence import Offsets
 from batch.segments import SEGMENT
+from config.failpoints import failpoint
 from config.settings import ROOT, Settings
-from streaming.failpoints import failpoint
-from streaming.landing import judged
-from streaming.parsing import Contract, landing_columns
-from streaming.tables import ORIGIN
-from streaming.verdicts import REUSED_ID
+from lake.tables import ORIGIN
+from streaming.landing.classify import REUSED_ID
+from streaming.landing.job import parse_and_validate
+from streaming.landing.parse import Contract, landing_columns
 
 Days = dict[str, set[date]]
 """By topic, days of event time."""
@@ -64,9 +64,9 @@ def judge(archive: DataFrame, settings: Settings, *, full: bool) -> None:
     if not full:
         known = archive.sparkSession.read.format("delta").load(path)
         new = _beyond(archive, known.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end")))
-    found = judged(new.withColumnRenamed("arrival_time", "timestamp")).select(
+    found = parse_and_validate(new.withColumnRenamed("arrival_time", "timestamp")).select(
         *ORIGIN,
-        *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "mark", "event"),
+        *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "dedup_hash", "event"),
         F.when(broken, F.col("key")).alias("key"),
         F.when(broken, F.col("value")).alias("value"),
         # The event time of a broken record may be anything.
@@ -97,11 +97,11 @@ def exceptions(records: DataFrame, horizon_minutes: int) -> DataFrame:
     """Find the records that are not the first copy of their event, and whether they reuse its id for another."""
     valid = records.filter(F.size("rules") == 0)
     # Nearly every event is alone: find those that are not by a number, and look only at these by their names.
-    repeated = valid.groupBy("mark").count().filter("count > 1").select("mark")
+    repeated = valid.groupBy("dedup_hash").count().filter("count > 1").select("dedup_hash")
     stretch = F.floor(F.unix_micros("event_time") / (horizon_minutes * 60_000_000))
     log = Window.partitionBy("topic", "event_id", stretch).orderBy("partition", "offset")
     first = F.first(F.struct("partition", "offset", "content_hash")).over(log)
-    suspects = valid.join(F.broadcast(repeated), "mark", "left_semi").withColumn("first", first)
+    suspects = valid.join(F.broadcast(repeated), "dedup_hash", "left_semi").withColumn("first", first)
     copies = suspects.filter(F.expr("(first.partition, first.offset) != (partition, offset)"))
     return copies.select(
         *ORIGIN,

@@ -17,7 +17,7 @@ from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from expectations.gate import Audit, audit
-from operations.cost import Cost, measured, record
+from lake.costs import Cost, measured, record_cost
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
         rebuild.gold(watch)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)
-        fence.record(settings, name, limit)
+        fence.record_fence(settings, name, limit)
         watch("checks")
         began = time.monotonic()
         found = _audit(rebuild, settings)
@@ -67,7 +67,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) ->
             publications.drop_unused(settings)
     changed = {table: len(each) for table, each in rebuild.changed.items()}
     new = limit.records if base is None else limit.records - fence.of_run(settings, base.run).records
-    record(settings, "batch", name, new, cost, whole=base is None)
+    record_cost(settings, "batch", name, new, cost, whole=base is None)
     return Result(name, limit, full, changed, found, published, cost, audit_seconds)
 
 

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import Table, table_named
+from config.failpoints import failpoint
 from config.settings import Settings
-from streaming.failpoints import failpoint
-from streaming.tables import columns
+from lake.tables import columns
 
 RUN, SEGMENT = "run", "segment"
 # The one segment of a table that is not kept by days.

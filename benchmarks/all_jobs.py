@@ -15,9 +15,9 @@ from rich.console import Console
 from benchmarks._memory import memory
 from config.kafka import end_offsets
 from config.settings import ROOT, Settings
+from lake import ledger
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
-from streaming import ledger
 from streaming.job import jobs
 from streaming.progress import Progress
 from streaming.runner import Runner
@@ -73,7 +73,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     thread.join()
     if failed:
         raise failed[0]
-    figures = {"events_per_second": RATE, "follow_seconds": settings.streaming.follow_seconds}
+    figures = {"events_per_second": RATE, "table_trigger_seconds": settings.streaming.table_trigger_seconds}
     return figures | _figures(samples, used, {each.job: each.batch_seconds for each in latest})
 
 

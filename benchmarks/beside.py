@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 from benchmarks.freshness import GOLD, LIVE_RATE, QUIET, Chain, Days, following, percentiles, waits
 from config.settings import ROOT, Settings
 from local.simulator.run import simulate
+from replay import manifest
 from streaming.checkpoint import last_checkpoint
 from streaming.job import job_named
-from streaming.replay import manifest
 from streaming.runner import Runner
 
 WARM_EVENTS = 100_000

@@ -154,7 +154,7 @@ def _seen(chain: Chain, after: int) -> list[tuple[float, int, int]]:
 @contextmanager
 def following(settings: Settings, spark: SparkSession, *names: str) -> Iterator[None]:
     """Run jobs while something else is done; each follows at once, as few do not take the processor from each other."""
-    streaming = settings.streaming.model_copy(update={"follow_seconds": 0.0})
+    streaming = settings.streaming.model_copy(update={"table_trigger_seconds": 0.0})
     settings = settings.model_copy(update={"streaming": streaming})
     jobs = [job_named(name) for name in names]
     Runner(settings, spark).run(jobs, until_caught_up=True)  # with what came while others were measured

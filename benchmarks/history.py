@@ -20,11 +20,11 @@ from benchmarks.landing import parsed_events, write_nowhere
 from config.declarations import table_named, topics
 from config.settings import ROOT, Settings
 from expectations.parity.comparison import compared, generation_side
+from lake import generations
 from local.simulator.plan import Plan
-from streaming import generations
+from replay import manifest
+from replay.run import run as run_replay
 from streaming.job import jobs
-from streaming.replay import manifest
-from streaming.replay.run import run as run_replay
 
 SIZES = tuple(int(each) for each in os.environ.get("BENCH_EVENTS", "1000000,10000000").split(","))
 A_DAY = 1_000_000
@@ -87,7 +87,7 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
         differing: list[int] = []
 
         def compare() -> None:
-            ours, theirs = batch_side(spark, settings), generation_side(spark, settings, built.build, "replay")
+            ours, theirs = batch_side(spark, settings), generation_side(spark, settings, built.target, "replay")
             assert ours
             differing.extend(
                 each.parity.rows for each in compared(spark, settings, ours, theirs, watch=_nothing).values()

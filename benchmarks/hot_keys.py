@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from benchmarks._timing import took
 from config.declarations import table_named
 from config.settings import Settings
+from lake.tables import columns, create_missing
 from streaming.job import job_named
-from streaming.roles.aggregator.salting import as_configured
 from streaming.runner import Runner
-from streaming.tables import columns, create_missing
+from streaming.windows.salting import as_configured
 
 CLICKS = 1_000_000
 COMMITS = 4

@@ -16,7 +16,7 @@ from config.settings import Settings
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from streaming.job import job_named
-from streaming.parsing import CORRUPT, JSON_OPTIONS
+from streaming.landing.parse import CORRUPT, JSON_OPTIONS
 from streaming.runner import Runner
 
 EVENTS = 2_000_000

@@ -14,9 +14,9 @@ from config.kafka import end_offsets, ensure_topics, python_options
 from config.settings import Settings
 from local.simulator import bulk
 from local.simulator.plan import Plan
-from streaming.consumer import Batch, consume
+from streaming.kafka.consumer import Batch, consume
+from streaming.kafka.transactions import Message, Transactions, process_id
 from streaming.roles.router import router
-from streaming.transactions import Message, Transactions, process_id
 
 EVENTS = 200_000
 

@@ -52,7 +52,7 @@ class Lateness(Declaration):
     """When an event counts as late, and when its clock counts as wrong."""
 
     allowance: Annotated[timedelta | None, BeforeValidator(_duration)]
-    ahead: Annotated[timedelta, BeforeValidator(_duration)]
+    max_clock_ahead: Annotated[timedelta, BeforeValidator(_duration)]
 
 
 class Topic(Declaration):
@@ -96,7 +96,7 @@ class Table(Declaration):
     topic: str | None = None
     versioned_by: str | None = None
     partitioned_by: list[str] = []
-    follows: str | None = None
+    lateness_of: str | None = None
     """The topic whose disorder its rows have: they come in the order of that topic's table."""
 
     final_at: str | None = None
@@ -130,8 +130,8 @@ class Table(Declaration):
     @property
     def disorder(self) -> timedelta | None:
         """Say how far, in event time, a row may lie behind another that landed before it, if arrivals are in order."""
-        lateness = topics()[str(self.topic or self.follows)].lateness
-        return None if lateness.allowance is None else lateness.allowance + lateness.ahead
+        lateness = topics()[str(self.topic or self.lateness_of)].lateness
+        return None if lateness.allowance is None else lateness.allowance + lateness.max_clock_ahead
 
     def path(self, warehouse: Path, generation: int = 1) -> Path:
         """Say where the table is; silver and gold have a folder for each generation."""

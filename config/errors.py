@@ -6,12 +6,12 @@ class LakehouseError(Exception):
 
     exit_code = 2
 
-    def __init__(self, problem: str, mend: str = "") -> None:
+    def __init__(self, problem: str, hint: str = "") -> None:
         """Say what is wrong in `problem` and, in `mend`, what the user can do about it."""
         super().__init__(problem)
         self.problem = problem
-        self.mend = mend
+        self.hint = mend
 
     def __str__(self) -> str:
-        """Join the problem and its mend, for logs and tests."""
-        return f"{self.problem}\n{self.mend}" if self.mend else self.problem
+        """Join the problem and its hint, for logs and tests."""
+        return f"{self.problem}\n{self.hint}" if self.hint else self.problem

@@ -49,7 +49,7 @@ class StreamingSettings(Section):
 
     records_per_batch: int = Field(400_000, ge=1, description="bound on one micro-batch: the back-pressure valve")
     trigger_seconds: float = Field(0.0, ge=0, description="least time between two micro-batches; 0: as soon as done")
-    follow_seconds: float = Field(
+    table_trigger_seconds: float = Field(
         10.0, ge=0, description="the same for jobs that follow tables: the longer, the more is left for others"
     )
     parallel_writes: int = Field(4, ge=1, description="tables of one micro-batch written at the same time")

@@ -64,7 +64,7 @@ everything() {
   java=$(find_java $action)
   packages
   $python -m config.jars
-  $python -m operations.class_archive
+  $python -m operations.cds_archive
   echo "Ready: $($python --version), $java"
 }
 

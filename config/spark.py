@@ -5,9 +5,9 @@ import sys
 
 from pyspark.sql import SparkSession
 
-from config.classes import archive_options, class_path
 from config.errors import LakehouseError
 from config.java import find_java
+from config.jvm_cds import cds_options, class_path
 from config.jvm_output import filtered_stderr
 from config.rendering import render
 from config.settings import ROOT, Settings
@@ -27,7 +27,7 @@ def environment(settings: Settings) -> dict[str, str]:
         "cores": settings.spark.cores,
         "ui": str(settings.spark.ui).lower(),
         "jars": os.pathsep.join(str(jar) for jar in class_path(settings)),
-        "archive": archive_options(settings),
+        "archive": cds_options(settings),
         # The launcher splits Java options at blanks unless they are quoted.
         "quoted_tmp": f'"{tmp}"',
         "tmp": tmp,

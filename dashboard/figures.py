@@ -17,12 +17,11 @@ from batch import fence, publications, segments
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import ROOT, Settings
+from lake import batch_log, costs, generations, ledger
+from lake.costs import size_of
+from lake.tables import read_arrow, scan_arrow
 from local.simulator.truth import read_truth
-from operations import cost
-from operations.cost import size_of
-from streaming import batches, generations, ledger
 from streaming.freshness import freshness
-from streaming.tables import batches_at, rows_at
 
 HOUR = timedelta(hours=1)
 PATHS = {
@@ -110,7 +109,7 @@ def gather(settings: Settings) -> Figures:
         comparisons=[
             json.loads(file.read_text()) for file in sorted((settings.home / "reports/comparisons").glob("*"))
         ],
-        costs=cost.recorded(settings),
+        costs=costs.recorded_costs(settings),
         lines=lines_of_features(),
         stored={layer: size_of(settings.warehouse / layer) for layer in ("bronze", "silver", "gold", "batch")},
         freshness=freshness(settings),
@@ -124,7 +123,7 @@ def _flow(settings: Settings) -> dict[str, int]:
     # The first generation's, unless the archive came from elsewhere, and a replay was the first to land it.
     landings = ledger.folder(settings, "landing", generations.FIRST).parent.parent.glob("g[0-9]*/landing")
     first = min(landings, key=lambda folder: int(folder.parent.name[1:]), default=None)
-    rows = rows_at(first, None, terms) if first else pa.table({})
+    rows = read_arrow(first, None, terms) if first else pa.table({})
     return {term: int(pc.sum(rows[term]).as_py() or 0) if len(rows) else 0 for term in terms}
 
 
@@ -164,7 +163,7 @@ def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, An
     kept = {generations.FIRST: "stream, as it came"}
     kept.setdefault(served, f"stream, replayed (generation {served})")
     answers = {answer: _hours(table_named(name).path(settings.warehouse, number)) for number, answer in kept.items()}
-    closed = [batches.closed_until(settings, "views_per_minute", number) for number in kept]
+    closed = [batch_log.closed_until(settings, "views_per_minute", number) for number in kept]
     published = publications.served(settings)
     if published is not None:
         answers["batch"] = _hours(segments.path(settings, name), segments.rows_of(published.tables[name]))
@@ -187,7 +186,7 @@ def _hours(path: Path, which: pc.Expression | None = None) -> Counter[datetime]:
     """Add up the views of each hour, some rows at a time: however large the table is, few are in memory."""
     found: Counter[datetime] = Counter()
     hour = pc.floor_temporal(pc.field("window_start"), unit="hour")
-    for rows in batches_at(path, {"hour": hour, "views": pc.field("views")}, which):
+    for rows in scan_arrow(path, {"hour": hour, "views": pc.field("views")}, which):
         added = pa.table(rows).group_by("hour", use_threads=False).aggregate([("views", "sum")]).to_pylist()
         found.update({row["hour"]: row["views_sum"] for row in added})
     return found

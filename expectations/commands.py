@@ -11,11 +11,11 @@ from rich.table import Table
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings, nearest
 from config.spark import session
-from expectations.conservation import Verdict, check_ledger, check_truth
+from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
 from expectations.standing import REDRIVE
+from lake import ledger
+from lake.ledger import TERMS
 from local.simulator.truth import read_truth
-from streaming import ledger
-from streaming.ledger import TERMS
 
 app = typer.Typer()
 console = Console(highlight=False, soft_wrap=True)
@@ -50,8 +50,8 @@ def check(
 
 def _session(settings: Settings, *, catalog: bool) -> SparkSession:
     """Start Spark, with the catalog if it is in use here: only there are the views that dbt made."""
-    if catalog and importlib.util.find_spec("operations.catalog"):
-        from operations.catalog import connect, in_use
+    if catalog and importlib.util.find_spec("lake.catalog"):
+        from lake.catalog import connect, in_use
 
         if in_use(settings):
             return connect(settings, "lakehouse check")
@@ -60,8 +60,8 @@ def _session(settings: Settings, *, catalog: bool) -> SparkSession:
 
 def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> bool:
     with console.status("Loading Great Expectations …"):
+        from expectations import data_docs
         from expectations import layers as served
-        from expectations import site
     passed = True
     for layer in layers:
         with console.status(f"Checking {layer} …"):
@@ -71,8 +71,8 @@ def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> 
         for audit in audits:
             audit.show(console)
             passed = passed and audit.passed
-    if site.index(settings).exists():
-        console.print(f"Data Docs: {site.index(settings)}")
+    if data_docs.index(settings).exists():
+        console.print(f"Data Docs: {data_docs.index(settings)}")
     return passed
 
 
@@ -90,7 +90,7 @@ def _ledger_balances(spark: SparkSession, settings: Settings) -> bool:
     return not faults
 
 
-def _against_truth(spark: SparkSession, settings: Settings, verdict: Verdict) -> list[str]:
+def _against_truth(spark: SparkSession, settings: Settings, verdict: LedgerCheck) -> list[str]:
     """Compare with the truth where there is one and all of it has been landed."""
     try:
         truth = read_truth(settings)
@@ -111,7 +111,7 @@ def _against_truth(spark: SparkSession, settings: Settings, verdict: Verdict) ->
     return faults
 
 
-def counts_table(verdict: Verdict) -> Table:
+def counts_table(verdict: LedgerCheck) -> Table:
     """Show what was counted, topic by topic."""
     table = Table("topic", *("log", "bronze", *TERMS), title="Where every record is")
     for column in table.columns[1:]:

@@ -15,11 +15,11 @@ from rich.console import Console
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
-from expectations import metrics, site
+from config.table_rules import LEDGER, view
+from expectations import data_docs, metrics
 from expectations.standing import by_partition
 from expectations.suites import suite
-from expectations.table_rules import LEDGER, view
-from streaming.ledger import TERMS, Entry
+from lake.ledger import TERMS, Entry
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Finding:
     table: str
     rule: str
     severity: str
-    says: str
+    description: str
     rows: int
     sample: list[dict[str, Any]]
     look: str
@@ -62,7 +62,7 @@ class Audit:
         for each in (*self.failures, *self.warnings):
             mark, style = ("✗", "red") if each.severity != "warn" else ("!", "yellow")
             rows = "1 row" if each.rows == 1 else f"{each.rows:,} rows"
-            console.print(f"{mark} {each.table}: {each.says} ({each.rule}, {rows})", style=style, markup=False)
+            console.print(f"{mark} {each.table}: {each.description} ({each.rule}, {rows})", style=style, markup=False)
             for row in each.sample:
                 console.print("    " + ", ".join(f"{name} {value}" for name, value in row.items()), markup=False)
             console.print(f"    {each.look}", markup=False)
@@ -88,12 +88,12 @@ def audit(
     out.
     """
     there = _views({**(beside or {}), **frames}, ledger)
-    context, now = site.context(settings), datetime.now(UTC)
+    context, now = data_docs.context(settings), datetime.now(UTC)
     results: dict[Any, Any] = {}
     for layer, tables in groupby(sorted(frames), key=lambda table: table_named(table).layer):
         checkpoint = _checkpoint(context, f"{name} {layer}", list(tables), there)
         results |= checkpoint.run(batch_parameters=dict(frames), run_id=RunIdentifier(name, now)).run_results
-    site.publish(context, settings, list(results))
+    data_docs.publish(context, settings, list(results))
     findings = [finding for result in results.values() for finding in _findings(result)]
     metrics.record(settings, name, now, findings)
     return Audit(name, findings)
@@ -140,7 +140,7 @@ def _findings(result: Any) -> Iterable[Finding]:
             table=result.suite_name,
             rule=told["rule"],
             severity=told["severity"],
-            says=told["says"],
+            description=told["description"],
             rows=found["observed_value"],
             sample=found["details"]["sample"],
             look=told["look"],

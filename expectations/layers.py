@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from config.declarations import Table, tables
 from config.settings import Settings
-from expectations.conservation import live_generation
 from expectations.gate import Audit, Finding, audit
+from expectations.ledger_check import live_generation
 from expectations.standing import LANDING, REDRIVE
-from streaming import generations, ledger
-from streaming.tables import made, read
+from lake import generations, ledger
+from lake.tables import read, table_exists
 
 # Downstream first: what a table was made of is read after it, so that nothing is missed that was there in time.
 ORDER = ("gold", "silver", "bronze")
@@ -66,4 +66,4 @@ def _frames(spark: SparkSession, settings: Settings, live: dict[str, int]) -> di
 
 
 def _exists(table: Table, settings: Settings, generation: int) -> bool:
-    return made(table.path(settings.warehouse, generation))
+    return table_exists(table.path(settings.warehouse, generation))

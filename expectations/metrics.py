@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.settings import Settings
-from streaming.tables import append_once, arrow_schema
+from lake.tables import append_once, arrow_schema
 
 if TYPE_CHECKING:
     from expectations.gate import Finding

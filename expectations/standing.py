@@ -7,7 +7,7 @@ table is what landing counted there and what redrives brought, less, in quaranti
 
 from typing import Any
 
-from streaming.ledger import TERMS, Entry
+from lake.ledger import TERMS, Entry
 
 LANDING, REDRIVE = "landing", "redrive"
 Place = tuple[str, int]

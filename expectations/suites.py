@@ -18,8 +18,8 @@ from great_expectations.expectations.metrics.metric_provider import metric_parti
 from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 from pyspark.sql import functions as F
 
-from expectations.rules import Rule, rules
-from expectations.table_rules import TableRule, table_rules
+from config.rules import Rule, rules
+from config.table_rules import TableRule, table_rules
 
 SAMPLE = 5
 _SEVERITY = {"quarantine": "critical", "fail": "critical", "warn": "warning"}
@@ -43,9 +43,9 @@ def _table_expectation(rule: TableRule) -> "ExpectTheQueryToFindNothing":
 
 
 def _told(rule: Rule | TableRule) -> dict[str, Any]:
-    meta = {"rule": rule.name, "severity": rule.severity, "says": rule.says, "look": rule.look}
+    meta = {"rule": rule.name, "severity": rule.severity, "description": rule.description, "look": rule.look}
     return {
-        "description": f"{rule.says} ({rule.name})".replace("$", "$$"),
+        "description": f"{rule.description} ({rule.name})".replace("$", "$$"),
         "severity": _SEVERITY[rule.severity],
         "meta": meta,
     }

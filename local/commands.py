@@ -95,7 +95,7 @@ def refresh_catalog() -> None:
 
     Example: lakehouse catalog refresh
     """
-    from operations.catalog import connect
+    from lake.catalog import connect
 
     with console.status("Starting Spark …"):
         connect(load_settings(), "lakehouse catalog").stop()
@@ -108,7 +108,7 @@ def start_thrift() -> None:
 
     Example: lakehouse thrift start
     """
-    from operations.catalog import bring_up
+    from lake.catalog import bring_up
 
     settings = load_settings()
     with console.status("Starting the Thrift server …"):

@@ -15,8 +15,8 @@ from config.errors import LakehouseError
 from config.jars import verify
 from config.java import find_java
 from config.kafka import end_offsets, servers
+from config.rules import all_rules
 from config.settings import Settings, load_settings
-from expectations.rules import all_rules
 from local.broker import Broker
 
 MEMORY_GIB = 4
@@ -30,7 +30,7 @@ class Finding:
     what: str
     well: bool
     seen: str
-    mend: str = ""
+    hint: str = ""
 
 
 def examine(console: Console) -> int:
@@ -53,8 +53,8 @@ def examine(console: Console) -> int:
     for finding in findings:
         mark = "[green]✓[/]" if finding.well else "[red]✗[/]"
         console.print(f"{mark} {finding.what:<14} {escape(finding.seen)}")
-        if finding.mend and not finding.well:
-            console.print(f"  {'':<14} → {escape(finding.mend)}")
+        if finding.hint and not finding.well:
+            console.print(f"  {'':<14} → {escape(finding.hint)}")
     return 0 if all(finding.well for finding in findings) else 1
 
 
@@ -62,14 +62,14 @@ def _examined(look: Callable[[Settings], Finding], settings: Settings) -> Findin
     try:
         return look(settings)
     except LakehouseError as error:
-        return Finding(look.__name__.strip("_"), False, error.problem, error.mend)
+        return Finding(look.__name__.strip("_"), False, error.problem, error.hint)
 
 
 def _configuration() -> Finding:
     try:
         settings = load_settings()
     except LakehouseError as error:
-        return Finding("configuration", False, error.problem, error.mend)
+        return Finding("configuration", False, error.problem, error.hint)
     return Finding(
         "configuration", True, f"home {settings.home}, {settings.spark.cores} cores, {settings.spark.memory}"
     )

@@ -11,7 +11,7 @@ from config.settings import ROOT, Settings
 
 CELLS = (
     """from config.settings import load_settings
-from operations.catalog import connect
+from lake.catalog import connect
 
 settings = load_settings()
 spark = connect(settings, "notebook")""",

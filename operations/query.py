@@ -17,9 +17,9 @@ from config.declarations import tables
 from config.errors import LakehouseError
 from config.settings import Settings
 from config.spark import session
-from operations.catalog import connect, in_use
-from operations.views import described, views
-from streaming.views import served
+from lake.catalog import connect, in_use
+from lake.table_views import served
+from lake.views import described, views
 
 # What dbt builds is in the catalog only.
 BY_DBT = re.compile(r"\b(staging|serving|marts)\.\w", re.IGNORECASE)

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from config.declarations import Table, landed_tables, table_named
 from config.discovery import provided
+from config.rules import all_rules
 from config.settings import Settings
-from expectations.rules import all_rules
+from lake.table_views import served
+from lake.tables import read_arrow
 from streaming.job import Job, in_stages, jobs
-from streaming.tables import rows_at
-from streaming.views import served
 
 Origin = tuple[str, int, int]
 Places = dict[str, list[tuple[Path, str]]]
@@ -85,7 +85,7 @@ def _after(settings: Settings, table: str, event: dict[str, Any], places: Places
         declared = table_named(written)
         for row in _counting(declared, job, event, places.get(written, [])):
             steps.append(Step(_place(written, layer), True, _row(row, event)))
-            if declared.follows:
+            if declared.lateness_of:
                 steps += _after(settings, written, row, places, layer)
     return steps
 
@@ -116,9 +116,9 @@ def _row(row: dict[str, Any], event: dict[str, Any]) -> str:
 
 def _counting(table: Table, job: Job, event: dict[str, Any], places: list[tuple[Path, str]]) -> list[dict[str, Any]]:
     """Find the rows of a job's table that an event counts in."""
-    fields = sorted(set(re.findall(r"\be\.(\w+)", job.counts)))
+    fields = sorted(set(re.findall(r"\be\.(\w+)", job.provenance.row_contains_event)))
     values = ", ".join(f"{_literal(event.get(name))} as {name}" for name in fields)
-    return _asked(table, job.counts, places, f"with e as (select {values})", ", e")
+    return _asked(table, job.provenance.row_contains_event, places, f"with e as (select {values})", ", e")
 
 
 def _asked(
@@ -143,7 +143,7 @@ def _literal(value: Any) -> str:
 
 
 def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[str]) -> list[dict[str, Any]]:
-    return [row for path in served(settings, table) for row in rows_at(path, which, columns).to_pylist()]
+    return [row for path in served(settings, table) for row in read_arrow(path, which, columns).to_pylist()]
 
 
 def _size(row: dict[str, Any]) -> str:
@@ -159,5 +159,5 @@ def _says(topic: str, rule: str) -> str:
     tables = {table.name for table in landed_tables() if table.topic == topic}
     for each in all_rules():
         if each.name == rule and each.table in tables:
-            return f"{rule}: {each.says}"
+            return f"{rule}: {each.description}"
     return rule

@@ -19,10 +19,10 @@ from config.errors import LakehouseError
 from config.files import write_whole
 from config.kafka import end_offsets, topic_ids
 from config.settings import Settings
-from streaming import ledger
-from streaming.archive import by_topic
+from lake import ledger
+from streaming.code_version import ensure_same_code
 from streaming.job import Job
-from streaming.logic import refuse_another
+from streaming.landing.archive import by_topic
 
 _RESET = {
     True: "goes on where its tables end; nothing is lost or doubled",
@@ -64,7 +64,7 @@ class Checkpoint:
 
 
 def open_checkpoint(
-    job: Job, settings: Settings, generation: int = 1, *, reads_log: bool = True, same_results: bool = False
+    job: Job, settings: Settings, generation: int = 1, *, reads_log: bool = True, allow_code_change: bool = False
 ) -> Checkpoint:
     """Find the checkpoint of a job, make its first, or refuse because it was lost or made by another logic."""
     folder = job_folder(job.name, settings, generation)
@@ -84,7 +84,7 @@ def open_checkpoint(
         _empty(job, settings, generation)
     if reads_log:
         _refuse_another_log(job, settings, folder)
-    refuse_another(job, folder, same_results=same_results)
+    ensure_same_code(job, folder, allow_code_change=allow_code_change)
     start = _start_file(folder, epoch)
     if not start.exists():
         return Checkpoint(epoch, path)

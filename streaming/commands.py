@@ -12,17 +12,18 @@ from rich.live import Live
 from rich.table import Table
 
 from config.kafka import end_offsets
+from config.locks import holder, single_writer
 from config.settings import Settings, load_settings
 from config.spark import session
-from operations.cost import Cost, measured, record
-from streaming import batches, closing, ledger
+from lake import batch_log, ledger
+from lake.costs import Cost, measured, record_cost
+from lake.generations import TableGenerations, serving
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
-from streaming.generations import Build, serving
 from streaming.job import Job, job_named, jobs
-from streaming.lock import holder, writing
 from streaming.progress import Progress, Watch, commits_behind, last_progress
 from streaming.runner import Runner
+from streaming.windows import closing
 
 app = typer.Typer()
 stream = typer.Typer(help="The Spark jobs: run, list, status, reset.", no_args_is_help=True)
@@ -36,8 +37,8 @@ Names = Annotated[list[str] | None, typer.Argument(metavar="[JOB]…", help="Job
 def run(
     names: Names = None,
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to read.")] = False,
-    same_results: Annotated[
-        bool, typer.Option("--same-results", help="Vouch that changed code gives what the code before gave.")
+    allow_code_change: Annotated[
+        bool, typer.Option("--allow-code-change", help="Vouch that changed code gives what the code before gave.")
     ] = False,
     close: Annotated[bool, typer.Option(help="Then close the windows and orders that are still open.")] = False,
 ) -> None:
@@ -52,7 +53,7 @@ def run(
             end_offsets(settings, job.topics[:1])  # a broker that is down is said before Spark has started
     with console.status("Starting Spark …"):
         spark = session(settings, "lakehouse stream")
-    runner = Runner(settings, spark, same_results=same_results)
+    runner = Runner(settings, spark, allow_code_change=allow_code_change)
     last = run_watched(runner, chosen, until_caught_up=until_caught_up or close, console=console)
     for progress in last:
         console.print(f"{progress.job}: {progress.done:,} rows read, {progress.waiting:,} waiting.")
@@ -87,7 +88,7 @@ def status() -> None:
         status_of = _landing_status if job.topics else _follower_status
         table.add_row(*status_of(settings, job, build))
     console.print(table)
-    skew = ledger.greatest_skew(settings, "landing", build.of(job_named("landing")))
+    skew = ledger.greatest_skew(settings, "landing", build.of_job(job_named("landing")))
     allowed = timedelta(minutes=settings.streaming.skew_minutes)
     if skew:
         style = None if skew.within(allowed) else "yellow"
@@ -108,8 +109,8 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     """
     settings = load_settings()
     job = job_named(name)
-    with writing(settings, [job.name]):
-        checkpoint = reset_checkpoint(job, settings, serving(settings).of(job))
+    with single_writer(settings, [job.name]):
+        checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job))
     where = "after the last whole batch in the ledger" if job.topics else "from the first row of what it follows"
     console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, {where}.")
 
@@ -129,7 +130,7 @@ def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, con
     records = sum(each.done for each in last if job_named(each.job).topics)
     names = ", ".join(job.name for job in chosen)
     # What follows live waits for events most of the time: that tells nothing of what it could do.
-    record(runner.settings, "stream", names, records, cost, whole=until_caught_up)
+    record_cost(runner.settings, "stream", names, records, cost, whole=until_caught_up)
     return last
 
 
@@ -179,14 +180,14 @@ def _print_batches(console: Console) -> Watch:
 
 def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Console) -> None:
     """Close what is open of the jobs, one after the other."""
-    with writing(settings, [job.name for job in chosen]):
+    with single_writer(settings, [job.name for job in chosen]):
         for job in chosen:
             if not job.topics and (until := closing.close(job, settings, spark)):
                 console.print(f"{job.name}: all before {until:%Y-%m-%d %H:%M:%S} is final.")
 
 
-def _landing_status(settings: Settings, job: Job, build: Build) -> list[str]:
-    generation = build.of(job)
+def _landing_status(settings: Settings, job: Job, build: TableGenerations) -> list[str]:
+    generation = build.of_job(job)
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
     landed = ledger.landed_up_to(settings, job.name, generation)
@@ -204,13 +205,13 @@ def _landing_status(settings: Settings, job: Job, build: Build) -> list[str]:
     ]
 
 
-def _follower_status(settings: Settings, job: Job, build: Build) -> list[str]:
-    generation = build.of(job)
+def _follower_status(settings: Settings, job: Job, build: TableGenerations) -> list[str]:
+    generation = build.of_job(job)
     checkpoint = last_checkpoint(job, settings, generation)
     behind = commits_behind(job, checkpoint.followed(), settings, build)
-    last = batches.last(settings, job.name, generation)
+    last = batch_log.last_batch(settings, job.name, generation)
     progress = last_progress(job.name, settings, generation)
-    until = batches.closed_until(settings, job.name, generation)
+    until = batch_log.closed_until(settings, job.name, generation)
     return [
         job.name,
         _running(settings, job),

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from config.discovery import provided
 from config.settings import Settings
-from streaming import generations, ledger
-from streaming.tables import rows_at
+from lake import generations, ledger
+from lake.tables import read_arrow
 
 ANSWER = "stream"
 DESCRIPTION = "the stream has landed it"
@@ -68,7 +68,7 @@ def _landings(settings: Settings) -> list[Landing]:
     found = []
     for generation, since in generations.served_since(settings).items():
         folder = ledger.folder(settings, "landing", generation)
-        for row in _by_batch(rows_at(folder, None, _COLUMNS)):
+        for row in _by_batch(read_arrow(folder, None, _COLUMNS)):
             # An older ledger does not have the earliest arrival.
             arrived, landed = row["min_arrival_time_min"] or row["max_arrival_time_max"], row["recorded_at_max"]
             if landed >= since and arrived and timedelta(0) <= landed - arrived < LONGEST_WAIT:

@@ -12,8 +12,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from config.declarations import table_named
 from config.files import write_whole
 from config.settings import Settings
+from lake.generations import TableGenerations
 from streaming.checkpoint import job_folder
-from streaming.generations import Build
 from streaming.job import Job
 
 
@@ -50,10 +50,10 @@ def last_progress(job: str, settings: Settings, generation: int) -> Progress | N
 class Followed:
     """A query, and what has been seen of it."""
 
-    def __init__(self, job: Job, query: StreamingQuery, settings: Settings, build: Build) -> None:
+    def __init__(self, job: Job, query: StreamingQuery, settings: Settings, build: TableGenerations) -> None:
         """Follow a job's query from now on."""
         self.job, self.query, self.dropped = job, query, 0
-        self._settings, self._build = settings, build
+        self._settings, self._target = settings, build
         self._looked_at: str | None = None
         self._waiting = 0
         self._of_log = bool(job.topics) and build.source == "kafka"
@@ -78,7 +78,7 @@ class Followed:
                 self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
         if len(self._seen) > before:
             self._waiting = self._still_waiting()
-            file = _file(self.job.name, self._settings, self._build.of(self.job))
+            file = _file(self.job.name, self._settings, self._target.of_job(self.job))
             write_whole(file, json.dumps(asdict(self.progress())))
 
     def progress(self) -> Progress:
@@ -108,10 +108,10 @@ class Followed:
         if self._of_log:
             return _offsets_between(self._last, "endOffset", "latestOffset")
         ends = [source["endOffset"] for source in self._last.get("sources", []) if source["endOffset"]]
-        return commits_behind(self.job, ends, self._settings, self._build)
+        return commits_behind(self.job, ends, self._settings, self._target)
 
 
-def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, build: Build) -> int:
+def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, build: TableGenerations) -> int:
     """Count the commits that a job has not read, in the table in which it is furthest behind, by Spark's offsets."""
     read: dict[str, int] = {}
     for end in offsets:
@@ -120,7 +120,7 @@ def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Set
         read[end["reservoirId"]] = min(version, read.get(end["reservoirId"], version))
     behind = 0
     for name in job.reads or (ARCHIVE,):
-        path = str(table_named(name).path(settings.warehouse, build.number(name)))
+        path = str(table_named(name).path(settings.warehouse, build.of_table(name)))
         if deltalake.DeltaTable.is_deltatable(path):
             table = deltalake.DeltaTable(path)
             # Version 0 only creates the table.

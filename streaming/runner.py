@@ -5,25 +5,26 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
+from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
 from config.kafka import spark_source_options
+from config.locks import single_writer
 from config.settings import Settings
-from streaming.archive import fill_gap
+from config.signals import stop_on_signal
+from lake.generations import TableGenerations, has_replays, is_served, serving
+from lake.ledger import disorder
+from lake.tables import create_missing
 from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
-from streaming.generations import Build, is_served, serving, several
-from streaming.job import LOG, Batch, Job, in_stages
+from streaming.job import LOG, Job, in_stages
 from streaming.job import jobs as all_jobs
-from streaming.late import refuse_unknown
-from streaming.ledger import disorder
-from streaming.lock import writing
+from streaming.landing.archive import fill_gap
 from streaming.progress import Followed, Progress, Watch
-from streaming.roles.aggregator.salting import as_configured
-from streaming.stopping import stopping
-from streaming.tables import create_missing
-from streaming.troubles import dropping, explained
+from streaming.query_errors import dropped_rows_error, explain_failure
+from streaming.windows.late import refuse_unknown
+from streaming.windows.salting import as_configured
 
 STOP_SECONDS = 60
 LIVE_SECONDS, CATCHING_UP_SECONDS = 0.5, 0.1
@@ -35,25 +36,30 @@ class Runner:
     """Runs jobs in one Spark session until they have caught up, or until they are told to stop."""
 
     def __init__(
-        self, settings: Settings, spark: SparkSession, build: Build | None = None, *, same_results: bool = False
+        self,
+        settings: Settings,
+        spark: SparkSession,
+        build: TableGenerations | None = None,
+        *,
+        allow_code_change: bool = False,
     ) -> None:
         """Run on the given session, for the tables that are served or those that a replay builds."""
         self.settings = settings
         self.spark = spark
-        self.build = build or serving(settings)
+        self.target = build or serving(settings)
         self.superseded = False
-        self._same_results = same_results
+        self._allow_code_change = allow_code_change
         self._stopping = threading.Event()
 
     def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
         """Run the jobs, showing their progress, and stop them cleanly; give what each of them did last."""
-        refuse_unknown(self.settings.streaming.late, [name for name, job in all_jobs().items() if job.minds_late])
+        refuse_unknown(self.settings.streaming.late, [name for name, job in all_jobs().items() if job.handles_late])
         jobs = as_configured(jobs, self.settings)
         # To catch up, a job must begin when what it follows has ended; live, all run side by side.
         stages = in_stages(jobs) if until_caught_up else [jobs]
         every = CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS
         followed: list[Followed] = []
-        with writing(self.settings, [self.build.lock(job) for job in jobs]), stopping(self._stopping):
+        with single_writer(self.settings, [self.target.lock(job) for job in jobs]), stop_on_signal(self._stopping):
             try:
                 for stage in stages:
                     if not self._stopping.is_set():
@@ -68,37 +74,37 @@ class Runner:
         self._stopping.set()
 
     def _started(self, job: Job, until_caught_up: bool) -> Followed:
-        return Followed(job, self._start(job, until_caught_up), self.settings, self.build)
+        return Followed(job, self._start(job, until_caught_up), self.settings, self.target)
 
     def _start(self, job: Job, until_caught_up: bool) -> StreamingQuery:
-        generation = self.build.of(job)
+        generation = self.target.of_job(job)
         checkpoint = open_checkpoint(
             job,
             self.settings,
             generation,
-            reads_log=self.build.source == "kafka",
-            same_results=self._same_results,
+            reads_log=self.target.source == "kafka",
+            allow_code_change=self._allow_code_change,
         )
         for name in (*job.reads, *job.writes):
-            create_missing([name], self.settings.warehouse, self.build.number(name))
+            create_missing([name], self.settings.warehouse, self.target.of_table(name))
         streams = {LOG: self._log(job, checkpoint)} if job.topics else {name: self._table(name) for name in job.reads}
         writer = (
-            job.of(streams)
+            job.apply(streams)
             .writeStream.queryName(job.name)
-            .outputMode(job.mode)
+            .outputMode(job.query.output_mode)
             .option("checkpointLocation", str(checkpoint.path))
             .foreachBatch(self._processing(job, checkpoint))
         )
         if until_caught_up:
             return writer.trigger(availableNow=True).start()
         configured = self.settings.streaming
-        seconds = configured.trigger_seconds if job.topics else configured.follow_seconds
+        seconds = configured.trigger_seconds if job.topics else configured.table_trigger_seconds
         return writer.trigger(processingTime=f"{seconds} seconds").start()
 
     def _log(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
-        if self.build.source == "bronze":
+        if self.target.source == "bronze":
             return self._archive(job)
-        starting = checkpoint.starting_offsets if checkpoint.starting_offsets != "earliest" else self.build.starting
+        starting = checkpoint.starting_offsets if checkpoint.starting_offsets != "earliest" else self.target.starting
         return (
             self.spark.readStream.format("kafka")
             .options(**spark_source_options(self.settings))
@@ -122,7 +128,7 @@ class Runner:
     def _table(self, name: str) -> DataFrame:
         """Follow a table commit by commit from its first, so that its rows come in the order in which they landed."""
         table = table_named(name)
-        generation = self.build.number(name)
+        generation = self.target.of_table(name)
         rows = (
             self.spark.readStream.format("delta")
             .option("startingVersion", 0)
@@ -131,23 +137,23 @@ class Runner:
         if table.disorder is None:
             return rows
         delay = table.disorder + timedelta(minutes=self.settings.streaming.skew_minutes)
-        if self.build.replay == generation:
+        if self.target.replay == generation:
             # What is late is not set aside in a replay, and its log was read at another pace: only its ledger knows.
             # But no less than live: it becomes the live job, and a watermark never goes back.
-            delay = max(delay, disorder(self.settings, str(table.topic or table.follows), generation))
+            delay = max(delay, disorder(self.settings, str(table.topic or table.lateness_of), generation))
         return rows.withWatermark("event_time", f"{int(delay.total_seconds()) + 1} seconds")
 
     def _processing(self, job: Job, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
-        generation = self.build.of(job)
+        generation = self.target.of_job(job)
         landed = checkpoint.landed
-        if job.topics and self.build.replay is None and several(self.settings):
+        if job.topics and self.target.replay is None and has_replays(self.settings):
             # What another generation has archived is not archived twice; nor what it did since this one was reset.
             archived = archived_up_to(self.settings)
             landed = {topic: max(archived.get(topic, -1), landed.get(topic, -1)) for topic in archived | landed}
             fill_gap(self.spark, self.settings, job, generation)
 
         def process(rows: DataFrame, batch_id: int) -> None:
-            if self.build.replay is None and not is_served(self.settings, job, generation):
+            if self.target.replay is None and not is_served(self.settings, job, generation):
                 self.superseded = True
                 self._stopping.set()
             if self._stopping.is_set():
@@ -164,9 +170,9 @@ class Runner:
                     records=self._records(job, checkpoint, rows, batch_id),
                     closed_until=checkpoint.watermark(batch_id),
                     landed=landed,
-                    late_counts=self.build.replay is None,
-                    archives=self.build.replay is None,
-                    reading={name: number for name, number in self.build.numbers.items() if number != generation},
+                    late_counts=self.target.replay is None,
+                    archives=self.target.replay is None,
+                    reading={name: number for name, number in self.target.generation_by_table.items() if number != generation},
                 )
             )
 
@@ -176,7 +182,7 @@ class Runner:
         """Count the records of the log in a batch, and let Spark compile the next accordingly."""
         if not job.topics:
             return 0
-        if self.build.source == "bronze":
+        if self.target.source == "bronze":
             return 0  # bounded by its bytes; to count its rows would be to read them twice
         records = checkpoint.records(batch_id)
         _compile(rows.sparkSession, records)
@@ -191,9 +197,9 @@ class Runner:
                 each.look()
                 error = each.query.exception()
                 if error is not None and not self._stopping.is_set():
-                    raise explained(each.job.name, error)
+                    raise explain_failure(each.job.name, error)
                 if each.dropped:
-                    raise dropping(each.job.name, each.dropped)
+                    raise dropped_rows_error(each.job.name, each.dropped)
             if watch:
                 watch([each.progress() for each in followed])
             if active:

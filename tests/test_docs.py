@@ -167,9 +167,7 @@ def test_the_edits_of_the_guide_apply_and_are_valid(tmp_path: Path):
     for diff in blocks(DOCS / "guides" / "add-a-field.md", "diff"):
         done = subprocess.run(["git", "apply"], cwd=tmp_path, input=diff, text=True, capture_output=True, check=False)
         assert done.returncode == 0, done.stderr
-    look = (
-        "from expectations.rules import all_rules as a; print(*(r.name for r in a() if r.table == 'silver.payments'))"
-    )
+    look = "from config.rules import all_rules as a; print(*(r.name for r in a() if r.table == 'silver.payments'))"
     said = subprocess.run([sys.executable, "-c", look], cwd=tmp_path, text=True, capture_output=True, check=False)
     assert "currency_code" in said.stdout.split(), said.stderr
 

@@ -5,9 +5,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import yaml
+from event_log import Told, moment
 from oracle import Oracle, from_rows
 from oracle.answers import tables
-from told import Told, moment
 
 from config.declarations import TABLES
 

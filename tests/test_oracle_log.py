@@ -8,11 +8,11 @@ from typing import Any
 import oracle
 import pyarrow as pa
 from deltalake import write_deltalake
+from event_log import Told, event, moment
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from oracle import Oracle, from_bronze, from_kafka, from_rows
 from oracle.logs import SCHEMA
-from told import Told, event, moment
 
 from config.kafka import python_options, servers
 from config.settings import Settings

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 
+from lake.ordering import first_per_key_spark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,12 +15,13 @@ from config.settings import Settings
 from expectations.parity import evidence, reasons
 from expectations.parity.reasons import Explained, explain
 from expectations.parity.rows import compare
-from streaming import batches, logic
+from lake import batch_log
+from lake.generations import TableGenerations, serving
+from lake.tables import read
+from streaming import code_version
 from streaming.checkpoint import job_folder
-from streaming.generations import Build, serving
 from streaming.job import Job
 from streaming.job import jobs as all_jobs
-from streaming.tables import best_of, read
 
 Watch = Callable[[str], None]
 
@@ -35,19 +37,19 @@ class Side:
     generation: int | None = None
     """The generation of silver and gold that it is, if it is one."""
 
-    build: Build | None = None
+    build: TableGenerations | None = None
     run: str | None = None
     """The run of the batch layer that it is, if it is one."""
 
 
-def generation_side(spark: SparkSession, settings: Settings, build: Build, name: str) -> Side:
+def generation_side(spark: SparkSession, settings: Settings, build: TableGenerations, name: str) -> Side:
     """Take the tables of a build as an answer: those that are served, or those of a replay."""
     return Side(
         name=name,
-        frame=lambda table: read(spark, table, settings.warehouse, build.number(table)),
-        tables=frozenset(build.numbers),
-        until=lambda job: batches.closed_until(settings, job.name, build.of(job)),
-        generation=build.number("silver.late"),
+        frame=lambda table: read(spark, table, settings.warehouse, build.of_table(table)),
+        tables=frozenset(build.generation_by_table),
+        until=lambda job: batch_log.closed_until(settings, job.name, build.of_job(job)),
+        generation=build.of_table("silver.late"),
         build=build,
     )
 
@@ -132,17 +134,19 @@ def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) 
     def only_in_one() -> dict[str, DataFrame]:
         return evidence.only_in_one(left.frame, right.frame, late())
 
-    return {reasons.LATE: late, reasons.DIMENSION: another_tier, reasons.BEYOND: only_in_one}
+    return {reasons.LATE: late, reasons.DIMENSION: another_tier, reasons.ONE_SIDED: only_in_one}
 
 
 def _former(settings: Settings, job: Job, side: Side) -> DataFrame | None:
     """Let the former version of a job tell what it makes of the inputs of the other answer, where there is one."""
-    build = side.build or serving(settings)
-    folder = job_folder(job.name, settings, build.of(job))
-    before = logic.recorded(folder)
+    build = side.target or serving(settings)
+    folder = job_folder(job.name, settings, build.of_job(job))
+    before = code_version.recorded(folder)
     if not before or before["version"] == job.version:
         return None
-    old = logic.former(folder, job.name)
-    if old is None or old.transform is None:
+    old = code_version.previous_job(folder, job.name)
+    if old is None or old.query.transform is None:
         return None
-    return best_of(old.of({name: side.frame(name) for name in old.reads}), table_named(job.writes[0]).key, old.prefers)
+    return first_per_key_spark(
+        old.apply({name: side.frame(name) for name in old.reads}), table_named(job.writes[0]).key, old.bounded.pick_first_by
+    )

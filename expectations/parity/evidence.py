@@ -7,10 +7,10 @@ from pyspark.sql import functions as F
 
 from config.declarations import Table, landed_tables, table_named, topics
 from config.settings import Settings
-from streaming.late import typed_late
+from lake.tables import read
 from streaming.roles.enricher import TABLE as ENRICHED
 from streaming.roles.enricher import attach_tier
-from streaming.tables import read
+from streaming.windows.late import typed_late
 
 Frames = Callable[[str], DataFrame]
 USERS = "silver.users"

@@ -16,7 +16,7 @@ from expectations.parity.rows import LEFT, RIGHT, Parity
 from streaming.job import Job
 
 LATE = "late"
-BEYOND = "read by one of them only"
+ONE_SIDED = "read by one of them only"
 DIMENSION = "dimension arrived later"
 LOGIC = "changed logic"
 UNEXPLAINED = "unexplained"
@@ -80,7 +80,7 @@ def explain(parity: Parity, job: Job, key: list[str], evidence: Evidence, old: D
 
 def _behind(rows: DataFrame, key: list[str], job: Job, events: DataFrame) -> DataFrame:
     """Find, for differing rows, the events that count in either of their forms, or move them."""
-    condition = job.moves or job.counts
+    condition = job.provenance.row_affected_by_event or job.provenance.row_contains_event
     for name in set(re.findall(r"\be\.(\w+)", condition)) - set(events.columns):
         events = events.withColumn(name, F.lit(None).cast("string"))
     forms = [rows.filter(F.col(side).isNotNull()).select(F.col(f"{side}.*")) for side in (LEFT, RIGHT)]

@@ -12,10 +12,10 @@ from rich.table import Table
 
 from config.declarations import table_named
 from config.settings import Settings, load_settings
-from expectations.conservation import live_generation
+from expectations.ledger_check import live_generation
 from expectations.quarantine.plan import unfinished
-from expectations.quarantine.sentences import says
-from streaming.tables import ORIGIN, rows_at
+from expectations.quarantine.rule_messages import says
+from lake.tables import ORIGIN, read_arrow
 
 app = typer.Typer()
 group = typer.Typer(help="What was refused, why, and back in once that is mended.", no_args_is_help=True)
@@ -104,7 +104,7 @@ def redrive() -> None:
 
 def _rows(settings: Settings, columns: list[str], which: pc.Expression | None = None) -> list[dict[str, Any]]:
     path = table_named("silver.quarantine").path(settings.warehouse, live_generation(settings))
-    return list(rows_at(path, which, columns).to_pylist())
+    return list(read_arrow(path, which, columns).to_pylist())
 
 
 def _origin(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from config.settings import Settings
 
 
 @dataclass(frozen=True)
-class Plan:
+class RedrivePlan:
     """Records that leave quarantine, each with its row and the place it goes to."""
 
     id: str
@@ -25,9 +25,9 @@ class Plan:
         return f"redrive/{self.id}"
 
 
-def draw_up(settings: Settings, generation: int, rows: pa.Table) -> Plan:
+def draw_up(settings: Settings, generation: int, rows: pa.Table) -> RedrivePlan:
     """Write a plan down, whole or not at all."""
-    plan, path = Plan(uuid4().hex, rows), _path(settings, generation)
+    plan, path = RedrivePlan(uuid4().hex, rows), _path(settings, generation)
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, _labelled(rows, plan.id).schema) as writer:
@@ -36,13 +36,13 @@ def draw_up(settings: Settings, generation: int, rows: pa.Table) -> Plan:
     return plan
 
 
-def unfinished(settings: Settings, generation: int) -> Plan | None:
+def unfinished(settings: Settings, generation: int) -> RedrivePlan | None:
     """Read the plan of a redrive that has not come to its end, if there is one."""
     path = _path(settings, generation)
     if not path.exists():
         return None
     rows = pa.ipc.open_file(path.read_bytes()).read_all()
-    return Plan(rows.schema.metadata[b"id"].decode(), rows)
+    return RedrivePlan(rows.schema.metadata[b"id"].decode(), rows)
 
 
 def done(settings: Settings, generation: int) -> None:

@@ -14,23 +14,23 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
+from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
+from config.failpoints import failpoint
+from config.locks import single_writer
 from config.settings import Settings
 from expectations.quarantine import plan as plans
-from expectations.quarantine.plan import Plan
+from expectations.quarantine.plan import RedrivePlan
 from expectations.standing import LANDING, REDRIVE
-from streaming import ledger
-from streaming.failpoints import failpoint
-from streaming.job import Batch
-from streaming.landing import judged, typed
-from streaming.lock import writing
-from streaming.parsing import contracts
+from lake import ledger
+from lake.tables import ORIGIN, append_once, arrow_schema, read
+from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
+from streaming.landing.job import parse_and_validate, typed
+from streaming.landing.parse import contracts
 from streaming.runner import RECORDS_WORTH_COMPILING
-from streaming.tables import ORIGIN, append_once, arrow_schema, read
-from streaming.verdicts import DUPLICATES, LATE, NEEDED, QUARANTINED, SILVER, sort_out
 
 TABLE = "silver.quarantine"
 ASIDE = {"silver.late": LATE, "silver.duplicates": DUPLICATES}
@@ -49,7 +49,7 @@ def redrive(spark: SparkSession, settings: Settings, generation: int) -> Outcome
     """Let every quarantined record go through landing again; finish first what was broken off."""
     moved: Counter[str] = Counter()
     # Landing's own lock: as long as it is held, nothing lands, and the end of what has landed stays where it is.
-    with writing(settings, [LANDING]):
+    with single_writer(settings, [LANDING]):
         batch = Batch(read(spark, TABLE, settings.warehouse, generation), REDRIVE, 0, 1, generation, settings)
         if broken_off := plans.unfinished(settings, generation):
             moved += _carry_out(broken_off, batch)
@@ -69,7 +69,7 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
     passing = _judged(batch.rows, entries).filter(F.size("rules") == 0).orderBy(*ORIGIN)
     rows = passing.limit(most).toArrow()
     while len(rows):
-        verdicts = sort_out(rows.select(list(NEEDED)), batch)
+        verdicts = classify(rows.select(list(INPUT_COLUMNS)), batch)
         for column in ("verdict", "duplicate_of"):
             rows = rows.append_column(column, verdicts[column])
         last = rows.select(list(ORIGIN)).slice(len(rows) - 1).to_pylist()[0]
@@ -105,7 +105,7 @@ def _judged(quarantined: DataFrame, entries: ledger.Entry) -> DataFrame:
     late_by = "unix_millis(end) - unix_millis(event_time)"
     # Held first: a filter on what was found would be pushed into the parsing, and all of it planned over and over.
     return (
-        judged(records)
+        parse_and_validate(records)
         .localCheckpoint()
         .join(F.broadcast(stretches), ["topic", "partition"])
         .filter(inside)
@@ -128,7 +128,7 @@ def _milliseconds(duration: timedelta | None) -> int | None:
     return None if duration is None else int(duration.total_seconds() * 1000)
 
 
-def _carry_out(plan: Plan, batch: Batch) -> Counter[str]:
+def _carry_out(plan: RedrivePlan, batch: Batch) -> Counter[str]:
     """Do what the plan says, in steps of which each can be repeated: append, take out of quarantine, record."""
     for name, rows in _parts(plan.rows).items():
         append_once(batch.path(name), rows.select(list(table_named(name).stored)), plan.application, 0)
@@ -161,7 +161,7 @@ def _take_out(origins: pa.Table, batch: Batch) -> None:
     DeltaTable.forPath(spark, str(batch.path(TABLE))).alias("t").merge(taken, same).whenMatchedDelete().execute()
 
 
-def _record(plan: Plan, batch: Batch) -> None:
+def _record(plan: RedrivePlan, batch: Batch) -> None:
     """Write into the ledger what left quarantine and where it went, by the batches of landing that it had come with."""
     known = [row for row in ledger.entries(batch.settings, [REDRIVE]) if row["generation"] == batch.generation]
     number = max((row["batch"] for row in known), default=-1)

@@ -4,12 +4,12 @@ import numpy as np
 
 from local.simulator.clock import DAY, HOUR, since_first
 from local.simulator.columns import joined, numbers, taken, words
-from local.simulator.dice import Dice, Ints
 from local.simulator.events import Events, new_keys
 from local.simulator.goods import PRODUCT_IDS, PRODUCTS
 from local.simulator.people import AGENTS
 from local.simulator.plan import Plan
 from local.simulator.records import KINDS
+from local.simulator.rng import Dice, Ints
 
 _CONFESSING = (
     "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",

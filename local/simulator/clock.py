@@ -7,7 +7,7 @@ import numpy as np
 
 from config.declarations import Topic
 from local.simulator.columns import Text, taken, words
-from local.simulator.dice import Dice, Ints
+from local.simulator.rng import Dice, Ints
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -62,7 +62,7 @@ def allowance_ms(topic: Topic) -> int | None:
 def delays(topic: Topic, dice: Dice, n: int) -> Ints:
     """Draw how long records of the topic are under way: mostly seconds, some minutes, none of them late."""
     longest = int(0.8 * (allowance_ms(topic) or _USUAL_ALLOWANCE))
-    ahead = int(topic.lateness.ahead.total_seconds() * 1000)
+    ahead = int(topic.lateness.max_clock_ahead.total_seconds() * 1000)
     case, part = dice.floats(n), dice.floats(n)
     found = np.select(
         # One clock in 250 runs ahead, within the bound; the last are held up for minutes.

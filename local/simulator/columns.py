@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from local.simulator.dice import Ints, Mask
+from local.simulator.rng import Ints, Mask
 
 Text = Any
 """An Arrow array of strings."""

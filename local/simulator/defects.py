@@ -10,10 +10,10 @@ import numpy as np
 from config.declarations import Topic
 from local.simulator.clock import DAY, MINUTE, allowance_ms, late_delays, written
 from local.simulator.columns import octets, words
-from local.simulator.dice import Dice
 from local.simulator.keys import partition_of
 from local.simulator.people import TIERS
 from local.simulator.records import DUPLICATE, KINDS, LATE, LATE_COPY, MALFORMED, MALFORMED_KINDS, VALID, Draft
+from local.simulator.rng import Dice
 
 Declared = dict[str, Topic]
 Document = dict[str, Any]

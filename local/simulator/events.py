@@ -8,8 +8,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from local.simulator.columns import Text, fixed, hexed, taken
-from local.simulator.dice import Dice, Ints
 from local.simulator.keys import murmur2
+from local.simulator.rng import Dice, Ints
 
 
 class Keys(NamedTuple):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from local.simulator.columns import words
-from local.simulator.dice import Dice, Ints
+from local.simulator.rng import Dice, Ints
 
 PRODUCTS = 400
 MERCHANTS = 32

@@ -4,10 +4,10 @@ import numpy as np
 
 from local.simulator.clock import HOUR, MINUTE
 from local.simulator.columns import Text, chosen, fixed, hexed, joined, numbers, taken, words
-from local.simulator.dice import Dice, Ints
 from local.simulator.events import Events, Keys, new_keys
 from local.simulator.goods import CENTS, MERCHANT_IDS, MERCHANT_OF, PRODUCT_IDS
 from local.simulator.people import People
+from local.simulator.rng import Dice, Ints
 
 _METHODS = words("card", "card", "card", "card", "wallet", "wallet", "transfer")
 _REASONS = words("insufficient_funds", "card_expired", "declined_by_bank", "provider_timeout", "provider_timeout")

@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 
 from local.simulator.clock import HOUR, MINUTE
 from local.simulator.columns import Text, chosen, joined, numbers, taken, words
-from local.simulator.dice import Dice, Ints
 from local.simulator.events import Events, Keys, new_keys
 from local.simulator.plan import Plan
+from local.simulator.rng import Dice, Ints
 
 TIERS = ("bronze", "silver", "gold", "platinum")
 _TIERS = words(*TIERS)

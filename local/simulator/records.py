@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from local.simulator.columns import Text, column, taken, words
-from local.simulator.dice import Ints
+from local.simulator.rng import Ints
 
 VALID, LATE, LATE_COPY, DUPLICATE, MALFORMED, BOT = range(6)
 LABELS = ("valid", "late", "late_copy", "duplicate", "malformed", "bot")

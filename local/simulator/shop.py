@@ -11,12 +11,12 @@ from local.simulator.bots import bot_events
 from local.simulator.clock import delays, time_texts
 from local.simulator.columns import fixed, hexed, joined, taken, words
 from local.simulator.defects import copies, damage, hold_up
-from local.simulator.dice import Dice
 from local.simulator.events import Events, Story, story
 from local.simulator.keys import places
 from local.simulator.people import changes, new_people
 from local.simulator.plan import Plan
 from local.simulator.records import BOT, Draft, Record, batch, rows, together
+from local.simulator.rng import Dice
 from local.simulator.visits import visit_times, visits
 
 TIES_PER_SHARD = 1 << 32

@@ -4,12 +4,12 @@ import numpy as np
 
 from local.simulator.clock import DAY, HOUR, HOURS, MINUTE, since_first
 from local.simulator.columns import Text, fixed, hexed, joined, numbers, taken
-from local.simulator.dice import Dice, Ints
 from local.simulator.events import Events
 from local.simulator.goods import PRODUCT_IDS, pick
 from local.simulator.orders import orders
 from local.simulator.people import People
 from local.simulator.plan import Plan
+from local.simulator.rng import Dice, Ints
 
 _VISITS_PER_DAY = (0, 1, 1, 1, 2, 2, 2, 3, 4, 6)
 _PAGES = (1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 13, 17)

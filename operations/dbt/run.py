@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from config.settings import ROOT, Settings
 from config.spark import environment as spark_environment
+from lake.catalog import connect
 from local.thrift import Thrift
-from operations.catalog import connect
 
 # What reads no table: it need not wait for Spark.
 WITHOUT_TABLES = {"ls", "list", "parse", "deps", "clean", "init", "serve", "--version", "--help", "-h"}

@@ -15,8 +15,8 @@ from operations.demo.progress import progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lake.costs import Cost
     from local.simulator.truth import Truth
-    from operations.cost import Cost
 
 CHECKS = "expectations.gate"
 

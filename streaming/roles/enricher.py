@@ -8,13 +8,14 @@ all versions, repair it.
 from collections.abc import Mapping
 
 import pyarrow as pa
+from lake.batch import Batch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import record
-from streaming.job import Batch, Job
-from streaming.tables import append, brought_here, columns, read
+from lake.batch_log import record_batch
+from lake.tables import append, columns, read, try_collect
+from streaming.job import Job
 
 UNKNOWN = "unknown"
 TABLE = "silver.clicks_enriched"
@@ -48,13 +49,13 @@ def enrich(batch: Batch) -> None:
     users = read(batch.rows.sparkSession, "silver.users", batch.settings.warehouse, batch.generation_of("silver.users"))
     enriched = attach_tier(batch.rows, users)
     # In one action where it fits: among many jobs, each further one waits its turn.
-    rows = brought_here(enriched)
+    rows = try_collect(enriched)
     if rows is None:
         rows = enriched.localCheckpoint()
     count = len(rows) if isinstance(rows, pa.Table) else rows.count()
     if count:
         append(batch, TABLE, rows)
-    record(batch, count)
+    record_batch(batch, count)
 
 
 def whole(tables: Mapping[str, DataFrame]) -> DataFrame:

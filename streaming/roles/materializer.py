@@ -7,13 +7,15 @@ time wins whenever it arrives, so an order never goes backwards.
 from dataclasses import replace
 
 import pyarrow as pa
+from lake.batch import Batch
+from lake.ordering import precedes
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
-from streaming.job import Batch, Job
-from streaming.tables import columns, precedes, upsert
+from lake.batch_log import save_with
+from lake.tables import columns, upsert
+from streaming.job import Job
 
 ORDERS = "silver.orders"
 TABLE = "gold.order_status"
@@ -45,7 +47,7 @@ def save(batch: Batch, rows: pa.Table) -> int:
 
 def materialize(batch: Batch) -> None:
     """Bring the table up to one micro-batch."""
-    saving(save)(replace(batch, rows=order_status(batch.rows)))
+    save_with(save)(replace(batch, rows=order_status(batch.rows)))
 
 
 def job() -> Job:

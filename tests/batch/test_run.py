@@ -18,9 +18,9 @@ from batch.records import landed
 from batch.run import frames, run
 from config.declarations import tables
 from config.errors import LakehouseError
+from lake.costs import recorded_costs
 from local.simulator.plan import Plan
-from operations.cost import recorded
-from streaming.parsing import Contract
+from streaming.landing.parse import Contract
 
 TABLES = [name for name in tables() if name.startswith(("silver.", "gold.")) and name != "silver.late"]
 
@@ -69,7 +69,7 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(lake: Lake
     days = len(result.publication.tables["gold.views_per_minute"])
     assert not result.full
     assert 0 < result.changed["gold.views_per_minute"] < days
-    costs = [(row["whole"], row["records"]) for row in recorded(lake.settings)]
+    costs = [(row["whole"], row["records"]) for row in recorded_costs(lake.settings)]
     assert costs == [(True, cuts[1]), (False, cuts[2] - cuts[1])]
     again = recompute(lake)
     assert again.changed == {}

@@ -1,7 +1,7 @@
 """Names of the batch layer in the catalog."""
 
 from config.settings import Settings
-from operations.catalog import queries
+from lake.catalog import queries
 
 
 def test_with_it_every_answer_is_merged(fresh_home: Settings) -> None:

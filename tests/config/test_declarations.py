@@ -74,7 +74,7 @@ def test_durations_and_retention_are_read_in_words(declared: Path) -> None:
         topic = topics(declared / "topics")["clicks"]
         assert topic.retention == kept
         assert topic.lateness.allowance == timedelta(hours=1)
-        assert topic.lateness.ahead == timedelta(seconds=30)
+        assert topic.lateness.max_clock_ahead == timedelta(seconds=30)
     assert topic_named("users").lateness.allowance is None
 
 

@@ -75,7 +75,7 @@ def test_a_corrupted_jar_of_the_same_size_is_found(copied: Settings):
     replace(jar, bytes(reversed(jar.read_bytes())))
     with pytest.raises(LakehouseError, match=f"spark/{jar.name} has another SHA-256") as raised:
         verify(copied)
-    assert "make setup" in raised.value.mend
+    assert "make setup" in raised.value.hint
 
 
 def test_a_truncated_jar_is_found_without_reading_it(copied: Settings):
@@ -202,7 +202,7 @@ def test_a_mirror_that_refuses_is_told_with_the_mend(tmp_path: Path, monkeypatch
             fetch(settings(tmp_path, maven_mirror=address))
     assert "refused" in raised.value.problem.lower()
     assert "secret" not in raised.value.problem
-    assert "LAKEHOUSE_MAVEN_MIRROR" in raised.value.mend
+    assert "LAKEHOUSE_MAVEN_MIRROR" in raised.value.hint
     assert not list((tmp_path / "jars").iterdir())
 
 

@@ -97,7 +97,7 @@ def test_without_any_the_message_has_the_commands(tmp_path: Path):
         find(tmp_path)
     assert "Java 11.0.2" in raised.value.problem
     for command in ("apt-get install openjdk-17-jre-headless", "dnf install", "brew install openjdk@17", "make java"):
-        assert command in raised.value.mend
+        assert command in raised.value.hint
 
 
 class Shell:
@@ -149,4 +149,4 @@ def test_java_21_where_17_is_not_in_the_lists():
 def test_where_it_cannot_install_it_says_why_and_how(shell: Shell, is_root: bool, apt: str | None, problem: str):
     with pytest.raises(LakehouseError, match=problem) as raised:
         install(shell, is_root=is_root, apt=apt)
-    assert "brew install" in raised.value.mend
+    assert "brew install" in raised.value.hint

@@ -59,7 +59,7 @@ def test_a_broker_that_was_never_started_is_told_with_the_command(fresh_home: Se
     for reach in (servers, python_options, spark_options, ensure_topics):
         with pytest.raises(LakehouseError, match="never been started") as error:
             reach(fresh_home)
-        assert error.value.mend == "lakehouse broker start"
+        assert error.value.hint == "lakehouse broker start"
 
 
 def test_without_sasl_no_secret_is_asked_for(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +86,8 @@ def test_a_missing_password_is_told_with_both_ways_to_give_it(
     monkeypatch.delenv("LAKEHOUSE_KAFKA__PASSWORD")
     with pytest.raises(LakehouseError) as error:
         python_options(load_settings())
-    assert "LAKEHOUSE_KAFKA__PASSWORD" in error.value.mend
-    assert "password_file" in error.value.mend
+    assert "LAKEHOUSE_KAFKA__PASSWORD" in error.value.hint
+    assert "password_file" in error.value.hint
 
 
 def test_a_missing_password_file_is_named(secured: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_a_log_that_does_not_answer_is_told_without_the_password(
     with pytest.raises(LakehouseError) as error:
         end_offsets(secured, ["clicks"])
     assert f"Kafka at {NOBODY} does not answer" in error.value.problem
-    assert "kafka.servers" in error.value.mend
+    assert "kafka.servers" in error.value.hint
     assert SECRET not in str(error.value) + "".join(capfd.readouterr())
 
 

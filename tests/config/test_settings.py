@@ -127,7 +127,7 @@ def test_a_missing_file_is_named_with_the_way_out(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("LAKEHOUSE_CONFIG", str(tmp_path / "nowhere.yaml"))
     with pytest.raises(LakehouseError, match=r"nowhere\.yaml") as error:
         load_settings()
-    assert "LAKEHOUSE_CONFIG" in error.value.mend
+    assert "LAKEHOUSE_CONFIG" in error.value.hint
 
 
 @pytest.mark.parametrize("text", [f"kafka: {{password: {SECRET}}}", f"kafka: {{pasword: {SECRET}}}"])

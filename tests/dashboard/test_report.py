@@ -8,6 +8,7 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pytest
+from lake.batch import Batch
 
 from batch import publications, segments
 from config.declarations import table_named
@@ -17,11 +18,10 @@ from dashboard import charts, report
 from dashboard import figures as figures_of
 from dashboard.figures import Figures, lines_of_features
 from dashboard.verdict import verdict
+from lake import batch_log, generations, ledger
+from lake.tables import append_once, arrow_schema
 from local.simulator.plan import Plan
 from local.simulator.truth import Truth, begin, write
-from streaming import batches, generations, ledger
-from streaming.job import Batch
-from streaming.tables import append_once, arrow_schema
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -160,7 +160,7 @@ def counted(home: Settings, generation: int, views: dict[datetime, int]) -> None
 
 def closed(home: Settings, generation: int, until: datetime, batch: int = 0) -> None:
     common: dict[str, Any] = {"rows": None, "job": "views_per_minute", "epoch": 1, "settings": home}
-    batches.record(Batch(**common, id=batch, generation=generation, closed_until=until), 0)
+    batch_log.record_batch(Batch(**common, id=batch, generation=generation, closed_until=until), 0)
 
 
 def test_accuracy_is_told_of_hours_that_are_over_and_of_what_an_answer_has_seen(fresh_home: Settings) -> None:
@@ -189,7 +189,7 @@ def test_the_flow_is_that_of_the_first_landing(fresh_home: Settings, generation:
     common: dict[str, Any] = {"rows": None, "job": "landing", "epoch": 1, "settings": fresh_home}
     for number in (generation, generation + 1):
         for batch in range(2):
-            ledger.record([terms], Batch(**common, id=batch, generation=number))
+            ledger.record_entry([terms], Batch(**common, id=batch, generation=number))
     assert figures_of._flow(fresh_home) == {term: 2 * count for term, count in terms.items()}
 
 

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings
-from expectations import site
+from expectations import data_docs
 from expectations.gate import Audit, Finding, audit
-from streaming.ledger import TERMS
-from streaming.tables import rows_at
+from lake.ledger import TERMS
+from lake.tables import read_arrow
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=5)
@@ -73,7 +73,7 @@ def finding(audit: Audit, table: str, rule: str) -> Finding:
 
 def test_a_row_rule_counts_its_rows_and_shows_some_by_key(bad_day: tuple[Audit, Settings]) -> None:
     found = finding(bad_day[0], "silver.payments", "amount_not_negative")
-    assert (found.rows, found.says) == (2, "A payment moves money towards the merchant.")
+    assert (found.rows, found.description) == (2, "A payment moves money towards the merchant.")
     assert found.sample == [{"event_id": "e2", "amount_cents": -5}, {"event_id": "e3", "amount_cents": -7}]
     assert found.look == (
         'lakehouse sql "select event_id, amount_cents from silver.payments where not (amount_cents >= 0)"'
@@ -122,25 +122,25 @@ def test_what_fails_is_told_in_words_with_rows_keys_and_what_to_run(
 
 def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]) -> None:
     done, settings = bad_day
-    kept = rows_at(table_named("ops.metrics").path(settings.warehouse) / "test").to_pylist()
+    kept = read_arrow(table_named("ops.metrics").path(settings.warehouse) / "test").to_pylist()
     assert len(kept) == len(done.findings)
     broken = {(row["table_name"], row["rule"]) for row in kept if not row["passed"]}
     assert broken == {(each.table, each.rule) for each in (*done.failures, *done.warnings)}
-    assert site.index(settings).exists()
-    pages = [page.read_text() for page in site.index(settings).parent.rglob("validations/**/*.html")]
+    assert data_docs.index(settings).exists()
+    pages = [page.read_text() for page in data_docs.index(settings).parent.rglob("validations/**/*.html")]
     assert any("An order is placed, paid, packed, shipped, delivered or cancelled." in page for page in pages)
 
 
 def test_suites_can_be_read_back_by_who_knows_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
-    suite = site.context(bad_day[1]).suites.get("gold.order_payments")
+    suite = data_docs.context(bad_day[1]).suites.get("gold.order_payments")
     told = [each.description for each in suite.expectations]
     assert "A payment counts for an order for one hour. (paid_within_an_hour)" in told
     assert "There is one row for each order_id. (key_unique)" in told
 
 
 def test_nothing_is_sent_anywhere(bad_day: tuple[Audit, Settings]) -> None:
-    assert site.context(bad_day[1]).config.analytics_enabled is False
-    pages = [page.read_text() for page in site.index(bad_day[1]).parent.rglob("*.html")]
+    assert data_docs.context(bad_day[1]).config.analytics_enabled is False
+    pages = [page.read_text() for page in data_docs.index(bad_day[1]).parent.rglob("*.html")]
     assert len(pages) > 5
     assert not [page for page in pages if "dataContextId" in page]
 

@@ -14,20 +14,21 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 
 from config.declarations import landed_tables, table_named
+from config.rules import Rule
 from config.settings import ROOT, Settings
-from expectations.conservation import check_ledger, check_truth
+from expectations.ledger_check import check_ledger, check_truth
 from expectations.quarantine import redrive as redriving
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.redrive import Outcome, redrive
-from expectations.rules import Rule
+from lake import ledger
+from lake.tables import ORIGIN, read_arrow
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth
-from streaming import ledger, parsing
 from streaming.job import job_named
+from streaming.landing import parse
 from streaming.runner import Runner
-from streaming.tables import ORIGIN, rows_at
 
 SIDES = ("silver.quarantine", "silver.late", "silver.duplicates")
 TABLES = (*(table.name for table in landed_tables()), *SIDES)
@@ -47,19 +48,19 @@ def refused(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Te
     broker = Broker(mine)
     broker.start()
     strict = tuple(
-        replace(contract, rules=(*contract.rules, _too_strict(contract.table.name))) for contract in parsing.contracts()
+        replace(contract, rules=(*contract.rules, _too_strict(contract.table.name))) for contract in parse.contracts()
     )
     try:
         simulate(mine, Plan(seed=3, events=1500, malformed=0.02, late=0.03, duplicates=0.05), Console(quiet=True))
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(parsing, "contracts", lambda: strict)
-            parsing._steps.cache_clear()
+            patched.setattr(parse, "contracts", lambda: strict)
+            parse._steps.cache_clear()
             Runner(mine, spark).run([job_named("landing")], until_caught_up=True)
-        parsing._steps.cache_clear()
+        parse._steps.cache_clear()
         shutil.copytree(mine.warehouse, mine.home / "as landed")
         yield mine
     finally:
-        parsing._steps.cache_clear()
+        parse._steps.cache_clear()
         broker.stop()
 
 
@@ -81,7 +82,7 @@ def contents(settings: Settings) -> Contents:
     found = {}
     for name in TABLES:
         columns = [column for column in (*ORIGIN, "late_by_ms") if column in table_named(name).stored]
-        rows = rows_at(table_named(name).path(settings.warehouse), columns=columns).to_pylist()
+        rows = read_arrow(table_named(name).path(settings.warehouse), columns=columns).to_pylist()
         found[name] = sorted(tuple(row.values()) for row in rows)
     return found
 
@@ -201,5 +202,5 @@ def test_no_follower_of_silver_is_handed_a_row_behind_its_watermark(
     Runner(landed, spark).run(jobs, until_caught_up=True)
     redrive(spark, landed, 1)
     Runner(landed, spark).run(jobs, until_caught_up=True)
-    enriched = rows_at(table_named("silver.clicks_enriched").path(landed.warehouse), columns=["partition", "offset"])
+    enriched = read_arrow(table_named("silver.clicks_enriched").path(landed.warehouse), columns=["partition", "offset"])
     assert sorted(tuple(row.values()) for row in enriched.to_pylist()) == expected[1]["silver.clicks"]

@@ -9,18 +9,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from killing import LAKEHOUSE, kill_broker, killed_at, lakehouse
-from paying import until
+from payments import until
+from processes import LAKEHOUSE, kill_broker, killed_at, lakehouse
 from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.kafka import servers
 from config.settings import ROOT, Settings
+from lake import ledger
+from lake.tables import read_arrow
 from local.broker import Broker
-from streaming import ledger
 from streaming.job import job_named
 from streaming.runner import Runner
-from streaming.tables import rows_at
 
 # In the order in which one writer commits them; the ledger comes last.
 TABLES = [
@@ -46,7 +46,7 @@ def lands_whole() -> None:
 
 def content(settings: Settings) -> dict[str, Counter[str]]:
     """Read every row of every table that landing has written."""
-    found = {name: rows_at(table_named(name).path(settings.warehouse)).to_pylist() for name in TABLES}
+    found = {name: read_arrow(table_named(name).path(settings.warehouse)).to_pylist() for name in TABLES}
     return {name: Counter(repr(sorted(row.items())) for row in rows) for name, rows in found.items() if rows}
 
 

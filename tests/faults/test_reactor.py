@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import kill_broker
-from paying import QUICK, ask, calls, effects, outcomes, payment, send, serving, start, until
+from payments import QUICK, ask, calls, effects, outcomes, payment, send, serving, start, until
+from processes import kill_broker
 
 from config.settings import Settings
 from local.broker import Broker

@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import killed_at, killed_when, lakehouse
+from processes import killed_at, killed_when, lakehouse
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings, load_settings
-from expectations.conservation import check_ledger, check_truth
+from expectations.ledger_check import check_ledger, check_truth
+from lake.generations import Source
+from lake.table_views import delta
+from lake.views import views
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth
-from operations.views import views
-from streaming.generations import Source
+from replay import certificate, manifest
+from replay import run as running
+from replay.manifest import Replay
 from streaming.job import job_named
-from streaming.replay import certificate, manifest
-from streaming.replay import run as running
-from streaming.replay.manifest import Replay
 from streaming.runner import Runner
-from streaming.views import delta
 
 # One after the other, so that the steps of a replay are always in the same order.
 ONE_BY_ONE = ("landing", "clicks_enriched", "views_per_minute")
@@ -73,7 +73,7 @@ class Shop:
 
     def resumed(self, generation: int) -> Replay:
         """Bring a replay to its end."""
-        return running.run(self.spark, load_settings(), manifest.broken_off(self.settings, generation))
+        return running.run(self.spark, load_settings(), manifest.interrupted(self.settings, generation))
 
     def proof(self, generation: int) -> dict[str, Any]:
         """Give what the certificate of a generation says; not its name, and not when."""

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from edge import clicks_of, clicks_since, records_of, send
-from killing import kill_broker
+from processes import kill_broker
+from raw_clicks import clicks_of, clicks_since, records_of, send
 
 from config.kafka import Offsets, end_offsets
 from config.settings import ROOT, Settings

@@ -131,7 +131,7 @@ def test_a_configured_port_that_is_taken_is_told_with_the_way_out(
         monkeypatch.setenv("LAKEHOUSE_KAFKA__PORT", str(port))
         with running(load_settings()) as broker, pytest.raises(LakehouseError, match=f"Port {port}.*taken") as error:
             broker.start()
-    assert "LAKEHOUSE_KAFKA__PORT" in error.value.mend
+    assert "LAKEHOUSE_KAFKA__PORT" in error.value.hint
 
 
 def test_a_chosen_port_is_remembered_while_it_is_free(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_a_broken_data_folder_is_told_and_set_aside_when_asked(fresh_home: Setti
     with running(fresh_home) as broker:
         with pytest.raises(LakehouseError) as error:
             broker.start()
-        assert "lakehouse broker start --reformat" in error.value.mend
+        assert "lakehouse broker start --reformat" in error.value.hint
         assert str(data) in error.value.problem
         assert not broker.status().running
         assert (data / "meta.properties").read_text() == "garbage\n"
@@ -171,5 +171,5 @@ def test_with_an_external_kafka_nothing_is_touched(fresh_home: Settings, monkeyp
     for command in (external.start, external.stop):
         with pytest.raises(LakehouseError, match=r"external Kafka \(one\.example:9092\)") as error:
             command()
-        assert "kafka.servers" in error.value.mend
+        assert "kafka.servers" in error.value.hint
     assert not fresh_home.home.exists()

@@ -68,7 +68,7 @@ def test_one_that_cannot_start_is_told_with_its_last_words(
     monkeypatch.setattr(Catalog, "command", lambda self, port: [sys.executable, "-c", "raise SystemExit('no room')"])
     with running(fresh_home) as catalog, pytest.raises(LakehouseError, match="no room") as error:
         catalog.start()
-    assert str(catalog.log) in error.value.mend
+    assert str(catalog.log) in error.value.hint
     assert not catalog.status().running
 
 
@@ -82,7 +82,7 @@ def test_a_port_that_is_taken_is_told(fresh_home: Settings, monkeypatch: pytest.
 def test_a_session_without_a_catalog_does_not_make_one_of_its_own(fresh_home: Settings) -> None:
     with pytest.raises(LakehouseError, match="never been started") as error:
         session(fresh_home, "too early", catalog=True)
-    assert "lakehouse catalog start" in error.value.mend
+    assert "lakehouse catalog start" in error.value.hint
     assert not hive_site(fresh_home).exists()
 
 

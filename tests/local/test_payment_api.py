@@ -7,7 +7,7 @@ from http.client import HTTPException
 from typing import Any
 
 import pytest
-from paying import ask, serving, start, until
+from payments import ask, serving, start, until
 
 from config.errors import LakehouseError
 from config.settings import PaymentApiSettings, Settings

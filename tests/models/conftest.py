@@ -22,16 +22,16 @@ from pyspark.sql import SparkSession
 from with_batch import publish
 
 from config.settings import ROOT, Settings
+from lake.batch_log import closed_until
 from local.catalog import Catalog
 from local.simulator.plan import Plan
 from local.thrift import Thrift
-from streaming.batches import closed_until
 
 READ = """
 import sys
 import pyarrow.parquet as pq
 from config.settings import load_settings
-from operations.catalog import connect
+from lake.catalog import connect
 spark = connect(load_settings(), "reading")
 for name in sys.argv[2:]:
     pq.write_table(spark.table(name).toArrow(), f"{sys.argv[1]}/{name}.parquet")

@@ -11,8 +11,8 @@ import pytest
 
 from config.declarations import tables
 from config.settings import ROOT
+from lake import generations
 from operations.dbt.run import environment
-from streaming import generations
 
 
 @pytest.fixture

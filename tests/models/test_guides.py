@@ -111,4 +111,4 @@ def test_without_jupyter_the_way_to_it_is_told(settings: Settings, monkeypatch: 
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(LakehouseError, match="not installed") as error:
         open_notebook(settings)
-    assert "pip install notebook" in error.value.mend
+    assert "pip install notebook" in error.value.hint

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from config.errors import LakehouseError
+from config.rules import all_rules
 from config.settings import Settings
-from expectations.rules import all_rules
 from local.broker import Broker
 from operations.doctor import examine
 

@@ -78,7 +78,7 @@ def test_a_mistake_in_a_query_is_a_message(lake: Settings, console: Console, que
     with pytest.raises(LakehouseError, match=what) as error:
         show(lake, query, 50, console)
     assert "at org.apache.spark" not in str(error.value)
-    assert "lakehouse sql" in error.value.mend
+    assert "lakehouse sql" in error.value.hint
 
 
 def test_the_tables_that_exist_are_listed_with_their_rows(lake: Settings, console: Console) -> None:

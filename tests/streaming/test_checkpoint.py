@@ -9,13 +9,14 @@ from typing import Any, cast
 import deltalake
 import pyarrow as pa
 import pytest
+from lake.batch import Batch
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
-from streaming import ledger
+from lake import ledger
 from streaming.checkpoint import open_checkpoint, reset
-from streaming.job import Batch, Job
+from streaming.job import Job
 
 JOB = Job("landing", "lander", 1, ("bronze.events",), lambda batch: None, topics=("clicks", "users"))
 
@@ -46,7 +47,7 @@ def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = 
     )
     if whole:
         place = {"job": "landing", "generation": 1, "epoch": epoch, "batch": batch, "topic": "clicks", "partition": 1}
-        ledger.record([{**place, "from_offset": 0, "to_offset": end, "input": end}], of)
+        ledger.record_entry([{**place, "from_offset": 0, "to_offset": end, "input": end}], of)
 
 
 def checkpoints(settings: Settings) -> Path:
@@ -77,7 +78,7 @@ def test_a_lost_checkpoint_is_refused_with_the_command_that_mends_it(fresh_home:
     shutil.rmtree(checkpoints(fresh_home))
     with pytest.raises(LakehouseError, match="checkpoint of 'landing' is gone") as error:
         open_checkpoint(JOB, fresh_home)
-    assert "lakehouse stream reset landing" in error.value.mend
+    assert "lakehouse stream reset landing" in error.value.hint
 
 
 def test_an_emptied_checkpoint_is_refused_too(fresh_home: Settings) -> None:
@@ -131,4 +132,4 @@ def test_another_log_of_the_same_name_is_refused(fresh_home: Settings, log: dict
     for refuses in (open_checkpoint, reset):
         with pytest.raises(LakehouseError, match="users was created anew") as error:
             refuses(JOB, fresh_home)
-        assert "make clean" in error.value.mend
+        assert "make clean" in error.value.hint

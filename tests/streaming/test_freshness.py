@@ -6,7 +6,7 @@ import pytest
 from landings import land
 
 from config.settings import Settings
-from streaming import generations
+from lake import generations
 from streaming.freshness import ANSWER, freshness, percentiles
 
 

@@ -11,9 +11,9 @@ from oracle import Oracle, from_rows
 
 from config.declarations import tables
 from config.settings import Settings
+from lake.batch_log import closed_until
 from local.simulator.plan import Plan
 from local.simulator.shop import shard_records
-from streaming.batches import closed_until
 from streaming.job import Job, in_stages, jobs
 from streaming.runner import Runner
 

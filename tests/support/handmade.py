@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import deltalake
+from lake.batch import Batch
 from pyspark.sql import Row, SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
-from streaming.job import Batch
-from streaming.landing import job, judged, land
-from streaming.tables import create_missing
+from lake.tables import create_missing
+from streaming.landing.job import job, land, parse_and_validate
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 RECORD = (
@@ -87,7 +87,7 @@ class Lake:
     ) -> None:
         """Land records as the next micro-batch, or as a given one again."""
         number = self.batches if batch is None else batch
-        rows = judged(self.spark.createDataFrame(records, RECORD))
+        rows = parse_and_validate(self.spark.createDataFrame(records, RECORD))
         land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), landed=landed or {}))
         self.batches = number + 1
 

@@ -3,9 +3,10 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lake.batch import Batch
+
 from config.settings import Settings
-from streaming import ledger
-from streaming.job import Batch
+from lake import ledger
 
 
 def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
@@ -17,4 +18,4 @@ def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
         for number, seconds in enumerate(waited)
     ]
     common: dict[str, Any] = {"rows": None, "job": "landing", "epoch": 1, "settings": home}
-    ledger.record(entry, Batch(**common, id=batch, generation=generation))
+    ledger.record_entry(entry, Batch(**common, id=batch, generation=generation))

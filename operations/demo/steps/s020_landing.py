@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from expectations.conservation import Verdict, check_ledger, check_truth
+from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
 from local.simulator.truth import Truth
 from operations.demo.context import Context
 from operations.demo.progress import progress
@@ -37,7 +37,7 @@ def run(context: Context) -> bool:
     return equal and not faults
 
 
-def _rows(topic: str, truth: Truth, verdict: Verdict) -> Rows:
+def _rows(topic: str, truth: Truth, verdict: LedgerCheck) -> Rows:
     counts = verdict.counts.get(topic, {})
     return [
         (f"{topic}: records in the log", truth.records[topic], counts.get("bronze", 0)),
@@ -48,7 +48,7 @@ def _rows(topic: str, truth: Truth, verdict: Verdict) -> Rows:
     ]
 
 
-def _show_flow(console: Console, verdict: Verdict) -> None:
+def _show_flow(console: Console, verdict: LedgerCheck) -> None:
     """Draw how many records each table has."""
     total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
     if not total:

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from config.declarations import table_named
 from config.settings import Settings
-from operations.cost import record, total
+from lake.costs import record_cost, total
 from operations.demo.context import Context
 from operations.demo.step import Step
 from operations.demo.table import show_equal
@@ -23,7 +23,7 @@ def run(context: Context) -> bool:
     chosen = [job for job in jobs().values() if job.reads]
     _, cost = run_measured(Runner(settings, context.spark), chosen, until_caught_up=True, console=console)
     landed = sum(context.truth.records.values())
-    record(settings, "stream", ", ".join(jobs()), landed, total([*context.stream_costs, cost]))
+    record_cost(settings, "stream", ", ".join(jobs()), landed, total([*context.stream_costs, cost]))
     console.print("No event comes after the day, so the watermark stops: close the windows that are still open.")
     close_open(settings, context.spark, chosen, console)
     clicks, orders, payments = (_types(settings, name) for name in ("clicks", "orders", "payments"))

@@ -1,12 +1,12 @@
 """Step: compare the stream with the batch layer, and explain each row that differs."""
 
-from expectations.parity.commands import show
+from batch.compare.commands import show
 from expectations.parity.comparison import compared, generation_side, keep
 from expectations.parity.reasons import Explained
+from lake.generations import serving
 from operations.demo.context import Context
 from operations.demo.progress import progress
 from operations.demo.step import Step
-from streaming.generations import serving
 
 
 def run(context: Context) -> bool:

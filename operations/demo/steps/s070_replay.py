@@ -4,15 +4,15 @@ from functools import partial
 
 from rich.console import Console
 
-from operations.catalog import keep_up
+from lake.catalog import keep_up
 from operations.demo.context import Context
 from operations.demo.progress import progress
 from operations.demo.step import Step
+from replay import certificate, manifest
+from replay.certificate import Certificate
+from replay.run import run as run_replay
 from streaming.commands import shown
 from streaming.job import Job, jobs
-from streaming.replay import certificate, manifest
-from streaming.replay.certificate import Certificate
-from streaming.replay.run import run as run_replay
 
 
 def run(context: Context) -> bool:
@@ -23,7 +23,7 @@ def run(context: Context) -> bool:
 
 def replay(context: Context, chosen: list[Job]) -> Certificate | None:
     """Replay jobs, verify what they built and promote it; return its certificate if it was promoted."""
-    from streaming.replay.promotion import promote
+    from replay.promotion import promote
 
     console, settings, spark = context.console, context.settings, context.spark
     todo = manifest.new(settings, chosen, "kafka", "earliest")

@@ -11,7 +11,7 @@ TABLE = "gold.views_per_minute"
 
 def run(context: Context) -> bool:
     """Replay the changed job, promote it, roll back; return whether the changed logic explains every differing row."""
-    from streaming.replay.promotion import rollback
+    from replay.promotion import rollback
 
     proof = replay(context, [longer_than_a_second()])
     if proof is None:

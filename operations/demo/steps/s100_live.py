@@ -9,14 +9,14 @@ from typing import Any
 from rich.console import Console
 
 from config.kafka import end_offsets
+from lake.generations import serving
+from lake.ledger import landed_up_to
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from operations.demo.context import Context
 from operations.demo.step import Step
 from streaming.commands import run_watched
-from streaming.generations import serving
 from streaming.job import job_named, jobs
-from streaming.ledger import landed_up_to
 from streaming.runner import Runner
 
 SECONDS = 10
@@ -37,7 +37,7 @@ def _land_live(context: Context, plan: Plan) -> tuple[int, int]:
     """Run every job while a plan's events arrive; return how many records were sent, and how many have landed."""
     settings, spark = context.settings, context.spark
     chosen, topics = list(jobs().values()), job_named("landing").topics
-    generation = serving(settings).of(job_named("landing"))
+    generation = serving(settings).of_job(job_named("landing"))
 
     def landed() -> int:
         return sum(landed_up_to(settings, "landing", generation).values())

@@ -3,16 +3,17 @@
 State: a row for each hour and merchant (and salt), until the watermark has passed the hour's end.
 """
 
+from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
-from streaming.job import Batch, Job
-from streaming.late import late_events, minding_late
+from lake.batch_log import save_with
+from lake.tables import columns
+from streaming.job import Job
 from streaming.roles.aggregator import DURING
-from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
-from streaming.tables import columns
+from streaming.windows.late import late_events, minding_late
+from streaming.windows.salting import UNSALTED, Salt, Saltable, adding_up
 
 PAYMENTS = "silver.payments"
 TABLE = "gold.revenue_per_hour"
@@ -48,7 +49,7 @@ def job() -> Job:
         writes=(TABLE,),
         transform=Saltable(lambda tables, salt: revenue_per_hour(tables[PAYMENTS], salt)),
         mode="update",
-        process=saving(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_revenue))),
+        process=save_with(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_revenue))),
         minds_late=True,
         counts=f"e.type = 'payment_received' and e.merchant_id = r.merchant_id and {DURING}",
     )

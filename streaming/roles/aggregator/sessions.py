@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
+from lake.batch_log import save_with
+from lake.tables import columns, upsert
 from streaming.job import Job
-from streaming.tables import columns, upsert
 
 CLICKS, ORDERS = "silver.clicks", "silver.orders"
 TABLE = "gold.sessions"
@@ -51,7 +51,7 @@ def job() -> Job:
         reads=(CLICKS, ORDERS),
         writes=(TABLE,),
         transform=of,
-        process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+        process=save_with(lambda batch, rows: upsert(batch, TABLE, rows)),
         reach=None,
         counts="e.user_id = r.user_id and r.session_start <= e.event_time and e.event_time < r.session_end",
         moves="e.user_id = r.user_id and e.event_time <= r.session_end"

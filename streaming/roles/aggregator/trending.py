@@ -9,15 +9,16 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from lake.batch import Batch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
-from streaming.job import Batch, Job
+from lake.batch_log import save_with
+from lake.tables import read_batch_table, upsert
+from streaming.job import Job
 from streaming.roles.aggregator import DURING
-from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
-from streaming.tables import there, upsert
+from streaming.windows.salting import UNSALTED, Salt, Saltable, adding_up
 
 CLICKS = "silver.clicks_enriched"
 TABLE = "gold.trending"
@@ -62,7 +63,7 @@ def save(batch: Batch, counts: pa.Table) -> int:
     if not len(counts):
         return 0
     windows = pc.unique(counts["window_start"])
-    before = there(batch, TABLE, pc.field("day").isin(pc.unique(counts["day"])))
+    before = read_batch_table(batch, TABLE, pc.field("day").isin(pc.unique(counts["day"])))
     before = before.filter(pc.is_in(before["window_start"], value_set=windows))
     both = pa.concat_tables([counts, before.select(counts.column_names).cast(counts.schema)])
     return upsert(batch, TABLE, ranked(both))
@@ -78,7 +79,7 @@ def job() -> Job:
         writes=(TABLE,),
         transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)),
         mode="update",
-        process=saving(adding_up(["views"], save)),
+        process=save_with(adding_up(["views"], save)),
         reach=timedelta(minutes=5),
         counts=f"e.type = 'page_view' and e.product_id = r.product_id and {DURING}",
         moves=f"e.type = 'page_view' and {DURING}",

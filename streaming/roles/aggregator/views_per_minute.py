@@ -3,17 +3,18 @@
 State: a row for each minute, product and tier (and salt), until the watermark has passed the minute's end.
 """
 
+from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
-from streaming.job import Batch, Job
-from streaming.late import late_events, minding_late
+from lake.batch_log import save_with
+from lake.tables import columns, read
+from streaming.job import Job
 from streaming.roles.aggregator import DURING
-from streaming.roles.aggregator.salting import UNSALTED, Salt, Saltable, adding_up
 from streaming.roles.enricher import attach_tier
-from streaming.tables import columns, read
+from streaming.windows.late import late_events, minding_late
+from streaming.windows.salting import UNSALTED, Salt, Saltable, adding_up
 
 CLICKS = "silver.clicks_enriched"
 TABLE = "gold.views_per_minute"
@@ -51,7 +52,7 @@ def job() -> Job:
         writes=(TABLE,),
         transform=Saltable(lambda tables, salt: views_per_minute(tables[CLICKS], salt)),
         mode="update",
-        process=saving(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_views))),
+        process=save_with(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_views))),
         minds_late=True,
         counts=f"e.type = 'page_view' and e.product_id = r.product_id and e.tier = r.tier and {DURING}",
     )

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
+from lake.batch_log import save_with
+from lake.tables import columns, upsert
 from streaming.job import Job
-from streaming.tables import columns, upsert
 
 CLICKS = "silver.clicks"
 TABLE = "gold.ad_clicks"
@@ -48,7 +48,7 @@ def job() -> Job:
         reads=(CLICKS,),
         writes=(TABLE,),
         transform=lambda tables: ad_clicks(tables[CLICKS]),
-        process=saving(lambda batch, rows: upsert(batch, TABLE, rows)),
+        process=save_with(lambda batch, rows: upsert(batch, TABLE, rows)),
         reach=timedelta(minutes=5),
         counts="e.event_id = r.impression_event_id or e.event_id = r.click_event_id",
     )

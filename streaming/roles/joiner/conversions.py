@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
+from lake.batch_log import save_with
+from lake.tables import columns, upsert_first_per_key
 from streaming.job import Job
-from streaming.tables import columns, keeping_best
 
 CLICKS, ORDERS = "silver.clicks", "silver.orders"
 TABLE = "gold.conversions"
@@ -48,7 +48,7 @@ def job() -> Job:
         reads=(CLICKS, ORDERS),
         writes=(TABLE,),
         transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS]),
-        process=saving(keeping_best(TABLE, LATEST)),
+        process=save_with(upsert_first_per_key(TABLE, LATEST)),
         prefers=LATEST,
         reach=timedelta(hours=24),
         counts="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.cart_event_id",

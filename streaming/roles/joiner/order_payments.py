@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from streaming.batches import saving
+from lake.batch_log import save_with
+from lake.tables import columns, upsert_first_per_key
 from streaming.job import Job
-from streaming.tables import columns, keeping_best
 
 ORDERS, PAYMENTS = "silver.orders", "silver.payments"
 TABLE = "gold.order_payments"
@@ -51,7 +51,7 @@ def job() -> Job:
         reads=(ORDERS, PAYMENTS),
         writes=(TABLE,),
         transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS]),
-        process=saving(keeping_best(TABLE, FIRST)),
+        process=save_with(upsert_first_per_key(TABLE, FIRST)),
         prefers=FIRST,
         reach=timedelta(hours=1),
         counts="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.payment_event_id",

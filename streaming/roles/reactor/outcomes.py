@@ -4,8 +4,8 @@ import json
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
+from streaming.kafka.transactions import Message
 from streaming.roles.reactor.retries import Settled
-from streaming.transactions import Message
 
 TOPIC = "payment_retries"
 RETRY_OF, DIGEST = "retry_of", "digest"

@@ -10,17 +10,17 @@ from threading import Event
 
 from config.errors import LakehouseError
 from config.kafka import reachable
+from config.locks import single_writer
 from config.settings import Settings
-from streaming.consumer import Again, Batch, Group, Progress, Record, consume
-from streaming.dead_letter import dead_letter
-from streaming.lock import writing
+from streaming.kafka.consumer import Again, Batch, Group, Progress, Record, consume
+from streaming.kafka.dead_letter import dead_letter
+from streaming.kafka.transactions import Message, Transactions
 from streaming.roles.reactor.api import Api, address
 from streaming.roles.reactor.breaker import Breaker
-from streaming.roles.reactor.memory import Memory
 from streaming.roles.reactor.outcomes import outcome
 from streaming.roles.reactor.payments import FailedPayment, UnreadableError, failed_payment
 from streaming.roles.reactor.retries import Retrier, Settled, StoppedError
-from streaming.transactions import Message, Transactions
+from streaming.roles.reactor.settled_payments import Memory
 
 NAME = "reactor"
 DEAD = "dead_letter"
@@ -63,7 +63,7 @@ def react(settings: Settings, *, until_caught_up: bool = False, watch: Watch = l
     group = Group(NAME, ("payments",), settings.reactor.records_per_transaction, instance=NAME)
     # There is one at a time, so its transactional id is always the same. The transactions come first: they end what a
     # reactor that was killed had begun, and only then is known what was told.
-    with writing(settings, [NAME]), closing(Transactions(settings, NAME, NAME)) as transactions:
+    with single_writer(settings, [NAME]), closing(Transactions(settings, NAME, NAME)) as transactions:
         memory = Memory(settings.reactor.remembered_outcomes)
         with reachable(settings):
             memory.learn(settings)

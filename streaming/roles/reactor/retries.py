@@ -6,8 +6,8 @@ from threading import Event
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_when_event_set, wait_random_exponential
 from tenacity.nap import sleep_using_event
 
+from config.failpoints import failpoint
 from config.settings import ReactorSettings
-from streaming.failpoints import failpoint
 from streaming.roles.reactor.api import Api, ApiFailedError, RefusedError
 from streaming.roles.reactor.breaker import Breaker, Turn
 from streaming.roles.reactor.payments import FailedPayment

@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.table import Table
 
 from config.settings import load_settings
-from streaming.consumer import Progress
+from streaming.kafka.consumer import Progress
 from streaming.roles.router.router import Counts, run
 
 app = typer.Typer()

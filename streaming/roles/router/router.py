@@ -11,11 +11,11 @@ from kafka import KafkaConsumer, TopicPartition
 
 from config.kafka import end_offsets, ensure_topics, python_options
 from config.settings import Settings
-from streaming.consumer import Again, Batch, Group, Progress, Record, consume
-from streaming.dead_letter import dead_letter
-from streaming.roles.router.pace import Pace
+from streaming.kafka.consumer import Again, Batch, Group, Progress, Record, consume
+from streaming.kafka.dead_letter import dead_letter
+from streaming.kafka.transactions import Message, Transactions, process_id
+from streaming.roles.router.page_rate import Pace
 from streaming.roles.router.routing import contract, route
-from streaming.transactions import Message, Transactions, process_id
 
 SOURCE, CLEAN, DEAD = "clicks_raw", "clicks", "dead_letter"
 NAME = "route"

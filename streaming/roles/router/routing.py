@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from config.declarations import topics
-from streaming.roles.router.pace import Pace
+from streaming.roles.router.page_rate import Pace
 from streaming.roles.router.redaction import browser, network
 
 Document = dict[str, Any]

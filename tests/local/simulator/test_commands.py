@@ -36,7 +36,7 @@ def test_a_broker_that_never_ran_is_named_with_the_command_that_starts_it(
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path))
     result = CliRunner().invoke(app, ["--events", "10"])
     assert isinstance(result.exception, LakehouseError)
-    assert "lakehouse broker start" in result.exception.mend
+    assert "lakehouse broker start" in result.exception.hint
 
 
 def test_the_summary_adds_up() -> None:

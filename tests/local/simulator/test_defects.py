@@ -112,4 +112,8 @@ def breaks_a_rule(record: Record) -> bool:
     properties = topic.events["properties"]
     numbers = [value for name, value in event.items() if properties[name]["type"] == "integer"]
     ahead = datetime.fromisoformat(event["event_time"]).timestamp() - record.arrival_ms / 1000
-    return min(numbers) < 0 or ahead > topic.lateness.ahead.total_seconds() or event[topic.key].encode() != record.key
+    return (
+        min(numbers) < 0
+        or ahead > topic.lateness.max_clock_ahead.total_seconds()
+        or event[topic.key].encode() != record.key
+    )

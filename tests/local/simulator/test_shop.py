@@ -102,7 +102,7 @@ def test_nothing_arrives_too_late_unless_it_is_called_late(records: list[Record]
             continue
         lateness = topics()[record.topic].lateness
         delay = record.arrival_ms - event_ms(json.loads(record.value))
-        assert delay >= -lateness.ahead.total_seconds() * 1000
+        assert delay >= -lateness.max_clock_ahead.total_seconds() * 1000
         if lateness.allowance is not None:
             is_late = delay > lateness.allowance.total_seconds() * 1000
             assert is_late == record.label.startswith("late"), record

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from paying import serving
+from payments import serving
 
 from config.settings import Settings
 from local.payment_api.server import PaymentApi

@@ -8,7 +8,6 @@ from handmade import Lake
 from pyspark.sql import DataFrame, SparkSession
 
 from config.declarations import table_named
-from streaming.closing import close
 from streaming.job import job_named
 from streaming.roles.aggregator.sessions import sessions
 from streaming.roles.aggregator.trending import RANKS, ranked, views_in_five_minutes
@@ -16,6 +15,7 @@ from streaming.roles.aggregator.views_per_minute import views_per_minute
 from streaming.roles.enricher import attach_tier
 from streaming.roles.joiner import ad_clicks, conversions, order_payments
 from streaming.roles.materializer import order_status
+from streaming.windows.closing import close
 
 DAY = "2026-01-05"
 
@@ -132,7 +132,7 @@ def test_of_equally_viewed_products_the_lesser_id_ranks_first(spark: SparkSessio
 
 @pytest.mark.parametrize("name", ["sessions", "order_payments"])
 def test_nothing_is_closed_where_nothing_is(lake: Lake, name: str) -> None:
-    from streaming.tables import create_missing
+    from lake.tables import create_missing
 
     job = job_named(name)
     create_missing((*job.reads, *job.writes), lake.settings.warehouse, 1)

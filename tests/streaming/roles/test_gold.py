@@ -10,13 +10,13 @@ from gold import ANSWERS, catch_up, configured, differences, followers, records_
 from handmade import NOON, Lake, Log, click
 
 from config.errors import LakehouseError
+from lake import batch_log, tables
 from local.simulator.plan import Plan
 from operations.trace import trace
-from streaming import batches, tables
 from streaming.checkpoint import reset
-from streaming.closing import close
 from streaming.job import job_named
 from streaming.progress import last_progress
+from streaming.windows.closing import close
 
 
 def plan(seed: int, events: int = 3_000) -> Plan:
@@ -50,7 +50,7 @@ def test_in_pieces_and_broken_off_after_every_commit_they_equal_it_too(
 
     lake.land(records[third : 2 * third])
     with monkeypatch.context() as patch:
-        for module in (tables, batches):
+        for module in (tables, batch_log):
             patch.setattr(module, "failpoint", die_once)
         # One by one: of several at once, the first that breaks off stops the others at a place nobody chose.
         for job in followers():
@@ -100,7 +100,7 @@ def test_a_row_that_spark_drops_stops_the_job_with_the_way_out(lake: Lake, log: 
     lake.land(log.records[1:])
     with pytest.raises(LakehouseError, match=r"dropped 1 rows.*streaming\.skew_minutes") as stopped:
         catch_up(lake, jobs)
-    assert "lakehouse stream reset views_per_minute" in stopped.value.mend
+    assert "lakehouse stream reset views_per_minute" in stopped.value.hint
     configured(lake, skew_minutes=60)
     reset(job_named("views_per_minute"), lake.settings)
     catch_up(lake, jobs)

@@ -5,7 +5,7 @@ from threading import Thread
 
 import jsonschema
 import pytest
-from paying import QUICK, ask, calls, effects, outcomes, payment, send, start, told, until, written
+from payments import QUICK, ask, calls, effects, outcomes, payment, send, start, told, until, written
 
 from config.declarations import topic_named
 from config.errors import LakehouseError

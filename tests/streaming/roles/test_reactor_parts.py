@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from paying import QUICK, payment, until, written
+from payments import QUICK, payment, until, written
 
 from config.declarations import topic_named
 from config.errors import LakehouseError
@@ -18,10 +18,10 @@ from local.payment_api.behaviour import Behaviour, Mode
 from local.payment_api.server import PaymentApi
 from streaming.roles.reactor.api import Api
 from streaming.roles.reactor.breaker import Breaker, Turn
-from streaming.roles.reactor.memory import Memory
 from streaming.roles.reactor.outcomes import outcome
 from streaming.roles.reactor.payments import FailedPayment, UnreadableError, failed_payment
 from streaming.roles.reactor.retries import Retrier, Settled, StoppedError
+from streaming.roles.reactor.settled_payments import Memory
 
 
 def read(**fields: Any) -> FailedPayment:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from edge import Written, clicks_of, clicks_since, committed_since, raw, records_of, send
 from jsonschema import Draft202012Validator
 from kafka import KafkaProducer
+from raw_clicks import Written, clicks_of, clicks_since, committed_since, raw, records_of, send
 
 from config.declarations import topics
 from config.errors import LakehouseError
@@ -17,7 +17,7 @@ from config.kafka import end_offsets, python_options
 from config.settings import RouterSettings, Settings
 from local.simulator.plan import Plan
 from local.simulator.records import Record
-from streaming.consumer import Progress
+from streaming.kafka.consumer import Progress
 from streaming.roles.router.router import Counts, run
 
 PLAN = Plan(seed=11, events=12_000, edge=True, malformed=0.02, late=0.02, duplicates=0.02, bots=0.1)

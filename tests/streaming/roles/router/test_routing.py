@@ -7,14 +7,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from edge import NOON, decided, raw, records_of
 from hypothesis import given
 from hypothesis import strategies as st
+from raw_clicks import NOON, decided, raw, records_of
 
 from config.declarations import topics
 from config.settings import RouterSettings, Settings
 from local.simulator.plan import Plan
-from streaming.roles.router.pace import Pace
+from streaming.roles.router.page_rate import Pace
 from streaming.roles.router.routing import Decision, contract, route
 
 SHOPS = [

@@ -1,0 +1,107 @@
+"""Command of parity: compare."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from config.declarations import table_named
+from config.errors import LakehouseError
+from config.settings import load_settings, nearest
+from expectations.parity.reasons import Explained
+
+app = typer.Typer()
+console = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def compare(
+    table: Annotated[str | None, typer.Option(help="Only this table, like gold.sessions.")] = None,
+    window: Annotated[str | None, typer.Option(help="Only rows that become final on this day: 2026-01-05.")] = None,
+    show_rows: Annotated[int, typer.Option(help="Show so many differing rows of each table, with their reason.")] = 0,
+) -> None:
+    """Compare Lambda with Kappa, row by row, over what both call final; exit code 1 if a row has no reason.
+
+    Example: lakehouse compare --table gold.sessions --show-rows 5
+    """
+    from batch.comparison_side import batch_side
+    from config.spark import session
+    from expectations.parity.comparison import comparable_tables, compared, generation_side, keep, on_day
+    from lake.generations import serving
+
+    names = [each.name for each in comparable_tables()]
+    if table and table not in names:
+        raise LakehouseError(f"There is no comparable table '{table}': {nearest(table, names)}")
+    settings = load_settings()
+    with console.status("Starting Spark …") as status:
+        spark = session(settings, "lakehouse compare")
+        batch = batch_side(spark, settings)
+        if batch is None:
+            raise LakehouseError("There is no batch answer to compare with yet.", "lakehouse batch run")
+        stream = generation_side(spark, settings, serving(settings), "stream")
+        if window:
+            batch, stream = on_day(batch, window), on_day(stream, window)
+        found = compared(
+            spark,
+            settings,
+            batch,
+            stream,
+            only=table,
+            watch=lambda what: status.update(f"Comparing {what} …"),
+        )
+    if not table and not window:
+        keep(settings, found)
+    show(found, console)
+    for name, explained in found.items() if show_rows else ():
+        _rows(name, explained, show_rows)
+    raise typer.Exit(1 if any(each.unexplained for each in found.values()) else 0)
+
+
+def show(found: dict[str, Explained], console: Console) -> None:
+    """Print, for each table, what is equal and why the rest is not."""
+    table = Table("table", "equal", "differing", "reasons", "final before", title="Lambda against Kappa")
+    for column in table.columns[1:3]:
+        column.justify = "right"
+    for name, explained in found.items():
+        parity = explained.parity
+        reasons = ", ".join(f"{reason}: {rows:,}" for reason, rows in sorted(explained.by_reason.items()))
+        until = f"{parity.until:%Y-%m-%d %H:%M:%S}" if parity.until else "–"
+        table.add_row(name, f"{parity.equal:,}", f"{parity.rows:,}", reasons or "–", until)
+    console.print(table)
+    unexplained = sum(each.unexplained for each in found.values())
+    differing = sum(each.parity.rows for each in found.values())
+    if unexplained:
+        console.print(f"✗ {unexplained:,} rows differ without a reason: --show-rows 10 shows them.", style="red")
+    elif differing:
+        console.print(f"✓ {differing:,} rows differ, each for a reason traced to its events.", style="green")
+    else:
+        console.print("✓ Lambda and Kappa are equal, row by row.", style="green")
+
+
+def _rows(name: str, explained: Explained, most: int) -> None:
+    key = table_named(name).key
+    rows = explained.rows.orderBy("reason", *key).limit(most).collect()
+    if not rows:
+        return
+    table = Table("key", "batch", "stream", "reason", "events", title=name)
+    for row in rows:
+        table.add_row(
+            ", ".join(str(row[column]) for column in key),
+            _told(row["left"], row["right"]),
+            _told(row["right"], row["left"]),
+            row["reason"],
+            ", ".join((row["events"] or [])[:3]),
+        )
+    console.print(table)
+    console.print("More of an event: lakehouse trace EVENT_ID")
+
+
+def _told(row: Any, other: Any) -> str:
+    """Say what a row has that the other has not."""
+    if row is None:
+        return "–"
+    values = row.asDict()
+    differing = {name: value for name, value in values.items() if other is None or other[name] != value}
+    return json.dumps(differing, default=str)

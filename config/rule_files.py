@@ -1,0 +1,95 @@
+"""Rule files: expectations/rules/<table>.yaml -> entries of a known form, every typo explained by file and line."""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from config.errors import LakehouseError
+from config.settings import ROOT, nearest
+
+FOLDER = ROOT / "expectations" / "rules"
+COMMON = ("name", "severity", "description")
+# By form, the keys beside the common ones; the first of them that no other form has tells the form.
+FORMS = {
+    "row": ("column", "expression"),
+    "reference": ("column", "refers_to"),
+    "freshness": ("newest", "behind", "at_most"),
+    "bounds": ("measure", "between"),
+    "gap": ("hours_of", "busy"),
+}
+SEVERITIES = {"row": ["quarantine", "fail", "warn"]}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One rule as it stands in its file: the form it has, its values as texts, and where each of them stands."""
+
+    file: Path
+    form: str
+    values: dict[str, str]
+    lines: dict[str, int]
+
+    def __getitem__(self, key: str) -> str:
+        return self.values[key]
+
+    def wrong(self, key: str, what: str) -> LakehouseError:
+        """Say what is wrong with one of its values."""
+        return _wrong(self.file, self.lines[key], what)
+
+    def check(self, key: str, name: str, allowed: list[str], what: str) -> None:
+        """Refuse a name that does not exist, naming the nearest that does."""
+        if name not in allowed:
+            raise self.wrong(key, f"{what} '{name}': {nearest(name, allowed)}")
+
+
+@cache
+def entries(file: Path) -> tuple[Entry, ...]:
+    """Read the rules of a file; without the file there are none."""
+    if not file.exists():
+        return ()
+    try:
+        root = yaml.compose(file.read_text(), yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise LakehouseError(f"{file} is not YAML: {error}") from None
+    if not isinstance(root, yaml.SequenceNode) or not all(isinstance(n, yaml.MappingNode) for n in root.value):
+        keys = ", ".join(("name", *FORMS["row"], "severity", "description"))
+        raise LakehouseError(f"{file}: it must be a list of rules, each with {keys}.")
+    return tuple(_entry(file, node) for node in root.value)
+
+
+def _entry(file: Path, node: yaml.MappingNode) -> Entry:
+    there = [key.value for key, _ in node.value]
+    form = next((form for form, keys in FORMS.items() if set(there) & _own(form, keys)), "row")
+    keys = [*COMMON, *FORMS[form]]
+    values, lines = {}, {}
+    for key, value in node.value:
+        if key.value not in keys:
+            known = keys if key.value in _all_keys() else _all_keys()
+            raise _wrong(file, _line(key), f"unknown key '{key.value}': {nearest(key.value, known)}")
+        if not isinstance(value, yaml.ScalarNode):
+            raise _wrong(file, _line(value), f"'{key.value}' must be a text")
+        values[key.value], lines[key.value] = value.value, _line(value)
+    for key in keys:
+        if key not in values:
+            raise _wrong(file, _line(node), f"the rule has no '{key}'")
+    entry = Entry(file, form, values, lines)
+    entry.check("severity", entry["severity"], SEVERITIES.get(form, ["fail", "warn"]), "severity")
+    return entry
+
+
+def _own(form: str, keys: tuple[str, ...]) -> set[str]:
+    return set(keys) - {key for other, theirs in FORMS.items() if other != form for key in theirs}
+
+
+def _all_keys() -> list[str]:
+    return [*COMMON, *dict.fromkeys(key for keys in FORMS.values() for key in keys)]
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _wrong(file: Path, line: int, what: str) -> LakehouseError:
+    return LakehouseError(f"{file}, line {line}: {what}", f"Mend {file}.")

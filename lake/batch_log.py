@@ -1,0 +1,71 @@
+"""Micro-batches of jobs that follow tables: what each wrote, and up to when what it wrote is final."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from config.declarations import table_named
+from config.failpoints import failpoint
+from config.settings import Settings
+from lake.batch import Batch
+from lake.tables import append_once, arrow_schema, read_arrow
+
+TABLE = "ops.batches"
+
+
+def save_with(save: Callable[[Batch, pa.Table], int]) -> Callable[[Batch], None]:
+    """Make of a way to save rows what a job does with a batch: compute it once, save it, record that it is whole."""
+
+    def process(batch: Batch) -> None:
+        # In one action: each would make Spark go through its state again.
+        written = save(batch, batch.rows.toArrow())
+        record_batch(batch, written)
+
+    return process
+
+
+def record_batch(batch: Batch, written: int) -> None:
+    """Record a batch, once."""
+    row = {
+        "job": batch.job,
+        "generation": batch.generation,
+        "epoch": batch.epoch,
+        "batch": batch.id,
+        "written": written,
+        "closed_until": batch.closed_until,
+        "by_request": batch.closing,
+        "recorded_at": datetime.now(UTC),
+    }
+    rows = pa.Table.from_pylist([row], arrow_schema(table_named(TABLE)))
+    append_once(_folder(batch.settings, batch.job, batch.generation), rows, batch.txn_app_id, batch.id)
+    failpoint("after ops.batches")
+
+
+def closed_until(settings: Settings, job: str, generation: int = 1) -> datetime | None:
+    """Say before which event time the rows of a job are final: as far as its recorded batches know."""
+    return max(
+        (row["closed_until"] for row in _recorded(settings, job, generation) if row["closed_until"]), default=None
+    )
+
+
+def last_batch(settings: Settings, job: str, generation: int = 1) -> dict[str, Any] | None:
+    """Give the last recorded micro-batch of a job."""
+    return max(
+        (row for row in _recorded(settings, job, generation) if not row["by_request"]),
+        key=lambda row: int(row["batch"]),
+        default=None,
+    )
+
+
+def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:
+    """Read the batches of a job's last epoch: what an earlier one knew of time is no longer true."""
+    rows = read_arrow(_folder(settings, job, generation)).to_pylist()
+    epoch = max((row["epoch"] for row in rows), default=0)
+    return [row for row in rows if row["epoch"] == epoch]
+
+
+def _folder(settings: Settings, job: str, generation: int) -> Path:
+    return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job

@@ -1,0 +1,127 @@
+"""The certificate: what a replay is, row by row and number by number -> JSON for programs, HTML for people."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from pyspark.sql import SparkSession
+
+from config.declarations import table_named
+from config.discovery import provided
+from config.files import write_whole
+from config.settings import Settings
+from expectations.parity.comparison import Watch, compared, generation_side
+from expectations.parity.reasons import Explained
+from expectations.parity.rows import content_hash
+from lake import ledger
+from lake.costs import measured, record_cost
+from lake.generations import serving
+from lake.tables import read
+from replay.manifest import Replay, folder
+from streaming.code_version import code_version
+from streaming.job import Job
+
+SAMPLE = 5
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was found; it allows a promotion if no row is without a reason."""
+
+    values: dict[str, Any]
+
+    @property
+    def unexplained(self) -> int:
+        """Count the rows without a reason, against all that it was compared with."""
+        return sum(each["unexplained"] for each in self._tables())
+
+    @property
+    def differing(self) -> int:
+        """Count the rows that differ."""
+        return sum(sum(each["by_reason"].values()) for each in self._tables())
+
+    def _tables(self) -> list[dict[str, Any]]:
+        return [each for against in self.values["against"].values() for each in against.values()]
+
+
+def verify(
+    spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job] | None = None
+) -> Certificate:
+    """Compare a replay with what is served and with the batch layer, and write down what was found.
+
+    jobs: those of the replay, where they are not the project's own.
+    """
+    with measured(spark, settings.warehouse) as cost:
+        certificate = Certificate(_found(spark, settings, replay, watch, jobs or replay.jobs_to_run()))
+    save(settings, replay.generation, certificate)
+    record_cost(settings, "replay", f"verify generation {replay.generation}", 0, cost)
+    return certificate
+
+
+def save(settings: Settings, generation: int, certificate: Certificate) -> Path:
+    """Write the certificate beside the manifest; give the page."""
+    where = folder(settings, generation)
+    write_whole(where / "certificate.json", json.dumps(certificate.values, indent=1, default=str))
+    pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
+    page = pages.get_template("certificate.html").render(certificate=certificate, **certificate.values)
+    write_whole(where / "certificate.html", page)
+    return where / "certificate.html"
+
+
+def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job]) -> dict[str, Any]:
+    mine = generation_side(spark, settings, replay.target, f"generation {replay.generation}")
+    against: dict[str, dict[str, Explained]] = {}
+    served = generation_side(spark, settings, serving(settings), "served")
+    against["what is served"] = compared(spark, settings, mine, served, jobs=jobs, watch=watch)
+    compared_with: dict[str, int | str | None] = {"what is served": served.generation}
+    for module in provided("comparison_side"):
+        if other := module.side(spark, settings):
+            compared_with[module.TITLE] = other.run
+            against[module.TITLE] = compared(spark, settings, mine, other, jobs=jobs, watch=watch)
+    entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
+    return {
+        "generation": replay.generation,
+        "compared_with": compared_with,
+        "verified_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "source": replay.source,
+        "records": replay.records,
+        "fence": {
+            f"{topic}/{partition}": end
+            for (topic, partition), end in ledger.landed_up_to(settings, "landing", replay.generation).items()
+        },
+        "logic": {job.name: {"version": job.version, "code": code_version(job)} for job in jobs if job.module},
+        "ledger": {term: ledger.total(entries, term) for term in ("input", *ledger.TERMS)},
+        "tables": {
+            name: {
+                "rows": read(spark, name, settings.warehouse, replay.generation).count(),
+                "hash": content_hash(read(spark, name, settings.warehouse, replay.generation), table_named(name)),
+            }
+            for name in sorted(replay.tables)
+        },
+        "against": {
+            what: {name: _told(explained) for name, explained in found.items()} for what, found in against.items()
+        },
+    }
+
+
+def load(settings: Settings, generation: int) -> Certificate | None:
+    """Read the certificate of a generation, if it has one."""
+    file = folder(settings, generation) / "certificate.json"
+    return Certificate(json.loads(file.read_text())) if file.exists() else None
+
+
+def _told(explained: Explained) -> dict[str, Any]:
+    parity = explained.parity
+    rows = explained.rows.filter("reason = 'unexplained'").limit(SAMPLE).collect()
+    return {
+        "equal": parity.equal,
+        "by_reason": explained.by_reason,
+        "unexplained": explained.unexplained,
+        "hash": parity.left_hash,
+        "hash_of_other": parity.right_hash,
+        "until": parity.until,
+        "sample": [row.asDict(recursive=True) for row in rows],
+    }

@@ -1,0 +1,135 @@
+"""The plan of a replay: what would be read, from where, how long it takes, and what stands against it."""
+
+import json
+import shutil
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kafka import KafkaConsumer, TopicPartition
+
+from config.declarations import table_named
+from config.errors import LakehouseError
+from config.kafka import Offsets, begin_offsets, end_offsets, python_options, reachable
+from config.locks import holder
+from config.settings import Settings
+from lake import ledger
+from lake.costs import size_of
+from lake.generations import Source, live
+from replay.manifest import Replay, new
+from streaming.job import Job
+from streaming.landing.archive import by_topic
+from streaming.progress import last_progress
+
+EARLIEST = "earliest"
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    """What a replay would do; `against` lists why it cannot."""
+
+    replay: Replay
+    ranges: dict[tuple[str, int], tuple[int, int]]
+    bytes: int
+    span: tuple[datetime, datetime] | None
+    seconds: float | None
+    disk_needed: int
+    disk_free: int
+    against: list[tuple[str, str]] = field(default_factory=list)
+    """Each reason with the command that mends it."""
+
+    @property
+    def records(self) -> int:
+        """Count the offsets it would read."""
+        return sum(high - low for low, high in self.ranges.values())
+
+
+def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> ReplayPlan:
+    """Work out a replay without changing anything."""
+    reads_log = any(job.topics for job in jobs)
+    topics = sorted({topic for job in jobs for topic in job.topics})
+    against: list[tuple[str, str]] = []
+    low: Offsets = {}
+    high: Offsets = {}
+    if reads_log and source == "kafka":
+        high = end_offsets(settings, topics)
+        low = _starting(settings, since, high)
+        missing = _no_longer_there(low, begin_offsets(settings, topics))
+        if missing:
+            against.append(
+                (
+                    f"Kafka no longer holds {missing}; the archive has them.",
+                    "lakehouse replay run --source bronze",
+                )
+            )
+    elif reads_log:
+        if since != EARLIEST:
+            raise LakehouseError("A replay from the archive begins at its beginning.", "Leave out --from.")
+        high = dict(ledger.landed_up_to(settings, "landing", live(settings)["silver.clicks"]))
+        low = dict.fromkeys(high, 0)
+    ranges = {place: (low.get(place, 0), end) for place, end in high.items()}
+    starting = json.dumps(by_topic(low)) if since != EARLIEST and source == "kafka" else EARLIEST
+    replay = new(settings, jobs, source, starting)
+    size, span = _landed(settings, topics)
+    served = live(settings)
+    needed = sum(size_of(table_named(name).path(settings.warehouse, served[name])) for name in replay.tables)
+    free = shutil.disk_usage(settings.warehouse if settings.warehouse.exists() else settings.home.parent).free
+    if needed > free:
+        against.append(
+            (
+                f"It needs about {needed / 2**30:.1f} GiB of disk, and {free / 2**30:.1f} are free.",
+                "lakehouse replay list, then: lakehouse replay drop GENERATION",
+            )
+        )
+    if other := holder(settings, "replay"):
+        pid = other.get("pid")
+        against.append((f"Another replay runs in process {pid}.", f"Wait for it, or stop it: kill {pid}"))
+    return ReplayPlan(replay, ranges, size, span, _seconds(settings, ranges), needed, free, against)
+
+
+def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:
+    """Read where to begin: the earliest record, a time of arrival, or offsets as JSON."""
+    if since == EARLIEST:
+        return dict.fromkeys(ends, 0)
+    if since.lstrip().startswith("{"):
+        try:
+            given = json.loads(since)
+            return {place: int(given.get(place[0], {}).get(str(place[1]), 0)) for place in ends}
+        except (ValueError, AttributeError):
+            raise LakehouseError(f"--from {since} is no JSON of offsets.", 'Like: {"clicks": {"0": 100}}') from None
+    try:
+        moment = datetime.fromisoformat(since)
+    except ValueError:
+        raise LakehouseError(
+            f"--from '{since}' is neither earliest, nor a time, nor offsets.", "Like: --from 2026-01-05T12:00:00Z"
+        ) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    with reachable(settings):
+        consumer = KafkaConsumer(**python_options(settings))
+        try:
+            asked = {TopicPartition(*place): int(moment.timestamp() * 1000) for place in ends}
+            found = consumer.offsets_for_times(asked)
+        finally:
+            consumer.close()
+    return {(p.topic, p.partition): at.offset if at else ends[p.topic, p.partition] for p, at in found.items()}
+
+
+def _no_longer_there(low: Offsets, begins: Offsets) -> str:
+    gone = {place: begin for place, begin in begins.items() if begin > low.get(place, 0)}
+    return ", ".join(f"{topic}/{part} {low.get((topic, part), 0):,}–{end - 1:,}" for (topic, part), end in gone.items())
+
+
+def _landed(settings: Settings, topics: list[str]) -> tuple[int, tuple[datetime, datetime] | None]:
+    """Say how many bytes and which span of event time landing has seen of the topics."""
+    entries = [row for row in ledger.entries(settings, ["landing"]) if row["topic"] in topics]
+    first = min((row["generation"] for row in entries), default=1)
+    mine = [row for row in entries if row["generation"] == first]
+    times = [row[name] for row in mine for name in ("min_event_time", "max_event_time") if row[name]]
+    return sum(row["bytes"] for row in mine), (min(times), max(times)) if times else None
+
+
+def _seconds(settings: Settings, ranges: dict[tuple[str, int], tuple[int, int]]) -> float | None:
+    """Estimate by the rate at which landing last ran, and what gold took of it."""
+    progress = last_progress("landing", settings, 1)
+    if not progress or not progress.rows_per_second:
+        return None
+    return sum(high - low for low, high in ranges.values()) / progress.rows_per_second * 2

@@ -1,0 +1,98 @@
+"""Salting: the events of a hot key -> several groups of Spark's state, added up again when a batch is saved.
+
+Spark refuses a second aggregation in update mode, so the second stage runs in the batch, on whole totals of the first.
+For that it needs every group of a key, also those that got nothing in this batch: each event is put into all groups of
+its key, and counts in one of them. Before the shuffle Spark makes of these one row a group, so they cost no transfer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from lake.batch import Batch
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from config.errors import LakehouseError
+from config.settings import Settings
+from streaming.job import Job
+from streaming.job import jobs as all_jobs
+
+Save = Callable[[Batch, pa.Table], int]
+
+
+@dataclass(frozen=True)
+class Salt:
+    """Over how many groups the events of a key are spread; over one, nothing is added to the plan."""
+
+    groups: int = 1
+
+    def spread(self, events: DataFrame) -> DataFrame:
+        """Put each event into all groups of its key; its id says in which of them it counts."""
+        if self.groups == 1:
+            return events
+        # The number is part of the type: Spark goes on only with state of the same type, and so never with fewer
+        # groups than it has, whose totals would be left out.
+        kind = f"decimal({self.groups}, 0)"
+        salts = F.array(*(F.lit(group).cast(kind) for group in range(self.groups)))
+        own = F.pmod(F.xxhash64("event_id"), F.lit(self.groups)).cast(kind)
+        return events.withColumn("own_salt", own).withColumn("salt", F.explode(salts))
+
+    @property
+    def key(self) -> list[str]:
+        """Name what is grouped by besides the key."""
+        return [] if self.groups == 1 else ["salt"]
+
+    def count(self) -> Column:
+        """Count the events of a group."""
+        return F.count("*") if self.groups == 1 else F.count_if(F.col("salt") == F.col("own_salt"))
+
+    def sum(self, column: str) -> Column:
+        """Add up a column over the events of a group."""
+        if self.groups == 1:
+            return F.sum(column)
+        return F.sum(F.when(F.col("salt") == F.col("own_salt"), F.col(column)))
+
+
+UNSALTED = Salt()
+
+
+@dataclass(frozen=True)
+class Saltable:
+    """A job's transformation that can spread its keys."""
+
+    of: Callable[[Mapping[str, DataFrame], Salt], DataFrame]
+    salt: Salt = UNSALTED
+
+    def __call__(self, tables: Mapping[str, DataFrame]) -> DataFrame:
+        """Transform a job's tables."""
+        return self.of(tables, self.salt)
+
+
+def adding_up(measures: list[str], save: Save) -> Save:
+    """Add up the groups of each key before they are saved: the second stage."""
+
+    def save_whole(batch: Batch, rows: pa.Table) -> int:
+        if batch.settings.streaming.salted.get(batch.job, 1) == 1:
+            return save(batch, rows)
+        keys = [name for name in rows.column_names if name not in measures]
+        sums = rows.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in measures])
+        return save(batch, sums.rename_columns([*keys, *measures]).select(rows.column_names))
+
+    return save_whole
+
+
+def as_configured(jobs: list[Job], settings: Settings) -> list[Job]:
+    """Salt the jobs for which settings ask it; refuse a setting for a job that cannot be salted."""
+    able = {name: job.query.transform for name, job in all_jobs().items() if isinstance(job.query.transform, Saltable)}
+    for name in settings.streaming.salted:
+        if name not in able:
+            raise LakehouseError(
+                f"streaming.salted: '{name}' cannot be salted; these can: {', '.join(able)}.",
+                "Mend streaming.salted in the settings.",
+            )
+    salts = {name: Salt(groups) for name, groups in settings.streaming.salted.items()}
+    return [
+        replace(job, transform=replace(able[job.name], salt=salts[job.name])) if job.name in salts else job
+        for job in jobs
+    ]

@@ -1,0 +1,65 @@
+"""The catalog's names: they are told also where the batch layer was left out, and change without being gone."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.machinery import ModuleSpec
+
+import pytest
+
+from config.settings import Settings
+from lake.catalog import queries
+from lake.views import described
+from local.catalog import Catalog
+
+# What a view is told besides its query stays only if it is changed where it stands.
+CHANGE = """
+import json
+from config.settings import load_settings
+from operations import catalog
+settings = load_settings()
+catalog.queries = lambda _: {"gold.sessions": "select 1 as one"}
+spark = catalog.connect(settings, "changing")
+spark.sql("alter view gold.sessions set tblproperties ('kept' = 'yes')")
+catalog.queries = lambda _: {"gold.sessions": "select 2 as two, 3 as three"}
+changed = catalog.refresh(spark, settings)
+rows = [row.asDict() for row in spark.table("gold.sessions").collect()]
+told = {row.col_name: row.data_type for row in spark.sql("describe table extended gold.sessions").collect()}
+kept = spark.sql("show tblproperties gold.sessions ('kept')").first().value
+print(json.dumps([changed, rows, kept, told["Comment"]]))
+"""
+
+
+def without_batch(find: Callable[[str], ModuleSpec | None]) -> Callable[[str], ModuleSpec | None]:
+    """Look for modules as where there is no package `batch`."""
+
+    def found(name: str) -> ModuleSpec | None:
+        if name.startswith("batch."):
+            raise ModuleNotFoundError("No module named 'batch'")
+        return None if name == "batch" else find(name)
+
+    return found
+
+
+def test_without_the_batch_layer_nothing_is_merged(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", without_batch(importlib.util.find_spec))
+    names = queries(fresh_home)
+    assert "gold.sessions" in names
+    assert not [name for name in names if name.startswith(("merged.", "batch."))]
+
+
+def test_a_name_that_changes_is_never_gone(fresh_home: Settings) -> None:
+    environ = os.environ | {"LAKEHOUSE_HOME": str(fresh_home.home)}
+    try:
+        done = subprocess.run([sys.executable, "-c", CHANGE], env=environ, text=True, capture_output=True, check=False)
+    finally:
+        Catalog(fresh_home).stop()
+    assert done.returncode == 0, done.stderr
+    changed, rows, kept, comment = json.loads(done.stdout.splitlines()[-1])
+    assert changed == ["gold.sessions"]
+    assert rows == [{"two": 2, "three": 3}]
+    assert kept == "yes"
+    assert comment == described("gold.sessions")

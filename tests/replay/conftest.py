@@ -1,0 +1,62 @@
+"""A day that was landed, followed and recomputed, and all of it replayed: built once for the tests of this folder."""
+
+from typing import Any
+
+import pytest
+from gold import catch_up, records_of
+from handmade import Lake
+from pyspark.sql import SparkSession
+from with_batch import publish
+
+from config.settings import Settings
+from local.simulator.plan import Plan
+from replay import certificate, manifest
+from replay import run as running
+from replay.manifest import Replay
+from streaming.job import jobs
+
+
+def nothing(*_: Any) -> None:
+    """Watch nothing."""
+
+
+@pytest.fixture(scope="package")
+def lake(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """A day that was landed in two batches, followed by every job, and recomputed by the batch layer."""
+    lake = Lake(spark, settings.at(tmp_path_factory.mktemp("replay")))
+    records = records_of(Plan(seed=31, events=1_500, late=0.04, duplicates=0.03, malformed=0.01))
+    half = len(records) // 2
+    lake.land(records[:half])
+    lake.land(records[half:])
+    catch_up(lake)
+    publish(spark, lake.settings)
+    return lake
+
+
+@pytest.fixture(scope="package")
+def built(lake: Lake) -> Replay:
+    """All of it replayed from the archive, broken off at every step that can be lost, and resumed."""
+    todo = manifest.new(lake.settings, list(jobs().values()), "bronze", "earliest")
+    broken_off: list[str] = []
+
+    def die_once(place: str) -> None:
+        if place not in broken_off:
+            broken_off.append(place)
+            raise OSError(place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "failpoint", die_once)
+        for _ in range(3):
+            with pytest.raises(OSError, match="after replay"):
+                running.run(lake.spark, lake.settings, todo)
+            todo = manifest.replay_of(lake.settings, 2)
+        done = running.run(lake.spark, lake.settings, todo)
+    assert broken_off == ["after replay manifest", "after replay run", "after replay closing"]
+    return done
+
+
+@pytest.fixture(scope="package")
+def against(lake: Lake, built: Replay) -> dict[str, Any]:
+    """What its certificate says."""
+    found: dict[str, Any] = certificate.verify(lake.spark, lake.settings, built, nothing).values["against"]
+    return found

@@ -1,0 +1,56 @@
+"""Commands as a user runs them, each in a process of its own, and ways to kill it in the middle of its work."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import IO
+
+from payments import until
+
+from config.settings import ROOT
+from local.broker import Broker
+
+LAKEHOUSE = [sys.executable, "-m", "lakehouse"]
+
+
+def lakehouse(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, or to the failpoint that its environment names, and to the end of its Spark."""
+    return subprocess.run(
+        [*LAKEHOUSE, *arguments], cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, check=False
+    )
+
+
+def killed_at(place: str, *arguments: str, **environ: str) -> None:
+    """Run a command that is killed at a failpoint; it must come there."""
+    done = lakehouse(*arguments, **environ | {"LAKEHOUSE_FAILPOINT": place})
+    assert done.returncode == -signal.SIGKILL, f"{place}: {done.stdout}{done.stderr}"
+
+
+def killed_when(holds: Callable[[IO[str]], bool], *arguments: str) -> bool:
+    """Run a command that is killed as soon as something holds, of what it says or else; tell if it was before its end.
+
+    There is no telling from outside which step that is in.
+    """
+    with subprocess.Popen(
+        [*LAKEHOUSE, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        said_so_far = process.stdout
+        assert said_so_far
+        try:
+            until(lambda: holds(said_so_far) or process.poll() is not None, seconds=600)
+        finally:
+            process.kill()
+        # Its Spark has the same output: at the end of it both are gone, and nobody writes any more.
+        said, _ = process.communicate()
+    assert process.returncode in (0, -signal.SIGKILL), said
+    return process.returncode != 0
+
+
+def kill_broker(broker: Broker) -> None:
+    """Kill a broker, and see it gone."""
+    pid = broker.status().pid
+    assert pid
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not broker.status().running)

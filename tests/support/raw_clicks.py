@@ -1,0 +1,115 @@
+"""The web edge in tests: raw clicks into a real log, what an unhurt router makes of them, and what is there."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any, NamedTuple
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from config.kafka import Offsets, end_offsets, python_options
+from config.settings import Settings
+from local.simulator.people import AGENTS
+from local.simulator.plan import Plan
+from local.simulator.records import Record
+from local.simulator.shop import shard_records
+from streaming.roles.router.page_rate import Pace
+from streaming.roles.router.routing import Decision, contract, route
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+class Written(NamedTuple):
+    """What matters of a record in the log, whichever offset it has."""
+
+    key: bytes | None
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+    timestamp_ms: int
+
+
+def raw(**fields: Any) -> dict[str, Any]:
+    """Make a raw page view, with any field replaced or, by `...`, left out."""
+    click = {
+        "event_id": "e1",
+        "type": "page_view",
+        "event_time": NOON.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "schema_version": 1,
+        "user_id": "u1",
+        "product_id": "p1",
+        "dwell_ms": 1500,
+        "ip": "198.51.100.77",
+        "user_agent": next(iter(AGENTS)),
+    }
+    return {name: value for name, value in (click | fields).items() if value is not ...}
+
+
+def records_of(plan: Plan, topic: str) -> list[Record]:
+    """Give a plan's records of one topic in the order in which they arrive."""
+    records = [record for shard in range(plan.shards) for record in shard_records(plan, shard)]
+    return sorted((record for record in records if record.topic == topic), key=lambda record: record[2:4])
+
+
+def new_pace(settings: Settings) -> Pace:
+    """Begin to count pages, as the router does."""
+    rules = settings.router
+    return Pace(rules.bot_pages, int(rules.bot_seconds * 1000), rules.bot_reach)
+
+
+def decided(settings: Settings, records: list[Record]) -> list[Decision]:
+    """Decide on records as one process would that is never disturbed."""
+    paces: dict[int, Pace] = defaultdict(lambda: new_pace(settings))
+    offsets: dict[int, Iterator[int]] = defaultdict(count)
+    return [
+        route(contract(), paces[record.partition], next(offsets[record.partition]), record.value) for record in records
+    ]
+
+
+def clicks_of(settings: Settings, records: list[Record]) -> dict[int, list[Written]]:
+    """Say what must be in `clicks` once the records are routed: by partition, in their order."""
+    found: dict[int, list[Written]] = defaultdict(list)
+    for record, decision in zip(records, decided(settings, records), strict=True):
+        if decision.outcome == "kept":
+            headers = _headers(record)
+            found[record.partition].append(Written(record.key, decision.value, headers, record.arrival_ms))
+    return dict(found)
+
+
+def send(settings: Settings, records: list[Record]) -> None:
+    """Write records into the log, with their header and time of arrival."""
+    with closing(KafkaProducer(**python_options(settings), linger_ms=100, batch_size=262_144)) as producer:
+        futures = [
+            producer.send(r.topic, r.value, r.key, list(_headers(r)), r.partition, r.arrival_ms) for r in records
+        ]
+        producer.flush()
+        assert all(future.succeeded() for future in futures)
+
+
+def committed_since(settings: Settings, before: Offsets, topic: str) -> dict[int, list[Any]]:
+    """Read what committed transactions, and others, have written to a topic since then, by partition."""
+    places = [TopicPartition(*place) for place in before if place[0] == topic]
+    found: dict[int, list[Any]] = defaultdict(list)
+    options = {**python_options(settings), "isolation_level": "read_committed", "enable_auto_commit": False}
+    with closing(KafkaConsumer(**options)) as consumer:
+        ends = end_offsets(settings, [topic])
+        consumer.assign(places)
+        for place in places:
+            consumer.seek(place, before[place])
+        while any(consumer.position(place) < ends[place] for place in places):
+            for place, records in consumer.poll(timeout_ms=500, max_records=5_000).items():
+                found[place.partition] += records
+    return dict(found)
+
+
+def clicks_since(settings: Settings, before: Offsets) -> dict[int, list[Written]]:
+    """Read what is in `clicks` since then, in the form of `clicks_of`."""
+    return {
+        partition: [Written(r.key, r.value, tuple(r.headers), r.timestamp) for r in records]
+        for partition, records in committed_since(settings, before, "clicks").items()
+    }
+
+
+def _headers(record: Record) -> tuple[tuple[str, bytes], ...]:
+    return (("simulator_id", record.id.encode()),) if record.label == "malformed" else ()
