@@ -13,7 +13,7 @@ from rich.console import Console
 
 from config.errors import LakehouseError
 
-PACKAGES = ("local", "streaming", "batch", "expectations", "operations", "dashboard")
+PACKAGES = ("local", "lake", "streaming", "expectations", "batch", "replay", "dashboard", "operations")
 HELP = """Lambda and Kappa on the same events, on the real parts.
 
 Begin with:  lakehouse doctor  ·  lakehouse demo

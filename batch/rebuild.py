@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import partial
 
-from lake.ordering import first_per_key_spark
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -16,6 +15,7 @@ from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.segments import SEGMENT, WHOLE, Segments
 from config.declarations import table_named
 from config.settings import Settings
+from lake.ordering import first_per_key_spark
 from streaming.job import Job, in_stages, jobs
 from streaming.landing.parse import contracts
 
@@ -95,7 +95,9 @@ class Rebuild:
             outputs = {day + timedelta(days=step) for day in touched for step in range(-apart, apart + 1)}
             inputs = {day + timedelta(days=step) for day in outputs for step in range(-apart, apart + 1)}
         frames = {read: self.frame(read, inputs if segments.by_days(table_named(read)) else ALL) for read in reads}
-        rows = first_per_key_spark(BATCH_OVERRIDES.get(job.name, job.apply)(frames), table.key, job.bounded.pick_first_by)
+        rows = first_per_key_spark(
+            BATCH_OVERRIDES.get(job.name, job.apply)(frames), table.key, job.bounded.pick_first_by
+        )
         rows = rows if outputs is ALL else rows.filter(segments.segment_of(table).isin(outputs))
         self._write(name, rows, outputs, watch)
 

@@ -5,8 +5,8 @@ from batch.merge import comparable, merged
 from batch.segments import path
 from config.declarations import table_named, tables
 from config.settings import Settings
-from lake.table_views import delta
-from lake.table_views import views as of_stream
+from lake.views import delta
+from lake.views import table_views as of_stream
 
 
 def views(settings: Settings) -> dict[str, str]:

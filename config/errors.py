@@ -7,10 +7,10 @@ class LakehouseError(Exception):
     exit_code = 2
 
     def __init__(self, problem: str, hint: str = "") -> None:
-        """Say what is wrong in `problem` and, in `mend`, what the user can do about it."""
+        """Say what is wrong in `problem` and, in `hint`, what the user can do about it."""
         super().__init__(problem)
         self.problem = problem
-        self.hint = mend
+        self.hint = hint
 
     def __str__(self) -> str:
         """Join the problem and its hint, for logs and tests."""

@@ -83,12 +83,12 @@ def reachable(settings: Settings) -> Iterator[None]:
     try:
         yield
     except KafkaError as error:
-        mend = (
+        hint = (
             "Check kafka.servers and the security settings."
             if settings.kafka.servers
             else "lakehouse broker status, then: lakehouse broker start"
         )
-        raise LakehouseError(f"Kafka at {servers(settings)} does not answer: {error}", mend) from None
+        raise LakehouseError(f"Kafka at {servers(settings)} does not answer: {error}", hint) from None
 
 
 def ensure_topics(settings: Settings) -> list[str]:

@@ -202,8 +202,20 @@ def load_settings(file: Path | None = None) -> Settings:
         raise LakehouseError(_explain(error, file), f"Mend it in {file} or in the LAKEHOUSE_ variables.") from None
 
 
+RENAMED = {
+    "ahead": "max_clock_ahead",
+    "follows": "lateness_of",
+    "says": "description",
+    "streaming.follow_seconds": "streaming.table_trigger_seconds",
+    "LAKEHOUSE_STREAMING__FOLLOW_SECONDS": "LAKEHOUSE_STREAMING__TABLE_TRIGGER_SECONDS",
+}
+"""Keys of topics, tables, rules and settings that have a new name."""
+
+
 def nearest(name: str, allowed: list[str]) -> str:
-    """Suggest the valid name a typo was meant to be."""
+    """Name the key that replaced an old one, or suggest the valid name that a typo was meant to be."""
+    if RENAMED.get(name) in allowed:
+        return f"it is now called '{RENAMED[name]}'"
     close = difflib.get_close_matches(name, allowed, n=1)
     return f"did you mean '{close[0]}'?" if close else f"allowed: {', '.join(sorted(allowed))}"
 

@@ -12,9 +12,8 @@ from config.errors import LakehouseError
 from config.settings import Settings, load_settings, nearest
 from config.spark import session
 from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
-from expectations.standing import REDRIVE
 from lake import ledger
-from lake.ledger import TERMS
+from lake.ledger import REDRIVE, TERMS
 from local.simulator.truth import read_truth
 
 app = typer.Typer()

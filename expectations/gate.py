@@ -17,9 +17,8 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from config.table_rules import LEDGER, view
 from expectations import data_docs, metrics
-from expectations.standing import by_partition
 from expectations.suites import suite
-from lake.ledger import TERMS, Entry
+from lake.ledger import TERMS, Entry, by_partition
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from config.declarations import Table, tables
 from config.settings import Settings
 from expectations.gate import Audit, Finding, audit
 from expectations.ledger_check import live_generation
-from expectations.standing import LANDING, REDRIVE
 from lake import generations, ledger
+from lake.ledger import LANDING, REDRIVE
 from lake.tables import read, table_exists
 
 # Downstream first: what a table was made of is read after it, so that nothing is missed that was there in time.

@@ -16,9 +16,8 @@ from config.declarations import landed_tables, topics
 from config.kafka import begin_offsets, end_offsets, spark_source_options
 from config.settings import Settings
 from expectations.quarantine.plan import unfinished
-from expectations.standing import LANDING, REDRIVE, standing, stretch
 from lake import generations, ledger
-from lake.ledger import TERMS
+from lake.ledger import LANDING, REDRIVE, TERMS, net_of_redrives, offset_range
 from lake.tables import ORIGIN, read
 from local.simulator.truth import Truth
 from streaming.landing.job import SIDE_TABLES
@@ -61,7 +60,7 @@ def check_ledger(spark: SparkSession, settings: Settings) -> LedgerCheck:
     try:
         _each_record_once(followed, starts, verdict)
         _redrives_balance(entries, verdict)
-        _entries_agree(spark, followed, standing(entries), verdict)
+        _entries_agree(spark, followed, net_of_redrives(entries), verdict)
         for row in followed.groupBy("topic").agg(*(F.sum(t).alias(t) for t in terms)).collect():
             verdict.counts[row.topic] = {term: row[term] for term in terms}
     finally:
@@ -213,13 +212,13 @@ def _entries_agree(spark: SparkSession, followed: DataFrame, entries: ledger.Ent
 
 def _redrives_balance(entries: ledger.Entry, verdict: LedgerCheck) -> None:
     """Check the entries of redrives by themselves: what left quarantine went somewhere, and had landed."""
-    landed = {stretch(row) for row in entries if row["job"] == LANDING}
+    landed = {offset_range(row) for row in entries if row["job"] == LANDING}
     for row in (row for row in entries if row["job"] == REDRIVE):
         name = f"redrive {row['batch']}, {row['topic']}/{row['partition']}"
         outcomes = sum(row[term] for term in TERMS)
         if row["input"] != outcomes:
             verdict.faults.append(f"{name}: {row['input']} records left quarantine, {outcomes} went somewhere")
-        if stretch(row) not in landed:
+        if offset_range(row) not in landed:
             verdict.faults.append(f"{name}: the ledger has no batch of landing from offset {row['from_offset']} on")
 
 

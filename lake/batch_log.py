@@ -1,6 +1,5 @@
 """Micro-batches of jobs that follow tables: what each wrote, and up to when what it wrote is final."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,17 +13,6 @@ from lake.batch import Batch
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.batches"
-
-
-def save_with(save: Callable[[Batch, pa.Table], int]) -> Callable[[Batch], None]:
-    """Make of a way to save rows what a job does with a batch: compute it once, save it, record that it is whole."""
-
-    def process(batch: Batch) -> None:
-        # In one action: each would make Spark go through its state again.
-        written = save(batch, batch.rows.toArrow())
-        record_batch(batch, written)
-
-    return process
 
 
 def record_batch(batch: Batch, written: int) -> None:

@@ -7,46 +7,57 @@ at once. Until the first switch, everything is in its first generation.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
 from lake.tables import append_once, arrow_schema, read_arrow, table_exists
-from streaming.job import Job
 
 TABLE = "ops.generations"
 FIRST = 1
-DROPPING = "_going"
+DROPPING = "_dropping"
 GenerationByTable = Mapping[str, int]
 Source = Literal["kafka", "bronze"]
 
 
+class Writer(Protocol):
+    """What a generation must know of a job; jobs are defined on a higher floor."""
+
+    @property
+    def name(self) -> str:
+        """Return the job's name."""
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Return the tables that the job writes."""
+
+
 @dataclass(frozen=True)
 class TableGenerations:
-    """Which generation of each table is meant: those that are served, or some that a replay builds beside them."""
+    """The generation of each table that a run reads and writes: the served ones, or those that a replay builds."""
 
-    numbers: GenerationByTable
+    generation_by_table: GenerationByTable
     replay: int | None = None
-    """The generation that is being built; none where the tables are those that are served."""
+    """The generation that is being built; None for the served tables."""
 
     source: Source = "kafka"
-    """Where landing reads the log from: the log itself, or its archive."""
+    """Where landing reads records: Kafka, or the archive in bronze."""
 
     starting: str = "earliest"
-    """Where in Kafka a replay begins, as Spark takes it."""
+    """Where in Kafka a replay starts, in the format of Spark's Kafka source."""
 
-    def of(self, job: Job) -> int:
-        """Say which generation a job writes."""
-        return next(self.numbers[name] for name in job.writes if name in self.numbers)
+    def of_job(self, job: Writer) -> int:
+        """Return the generation that a job writes."""
+        return next(self.generation_by_table[name] for name in job.writes if name in self.generation_by_table)
 
-    def number(self, name: str) -> int:
-        """Say which generation of a table is meant; one that has none is in its first."""
-        return self.numbers.get(name, FIRST)
+    def of_table(self, name: str) -> int:
+        """Return the generation of a table; a table without generations is in its first."""
+        return self.generation_by_table.get(name, FIRST)
 
-    def lock(self, job: Job) -> str:
-        """Name the lock of who writes for a job: one process for what is served, one for each replay."""
+    def lock(self, job: Writer) -> str:
+        """Return the lock name of a job's writer: one process for the served tables, one for each replay."""
         return job.name if self.replay is None else f"{job.name}.g{self.replay}"
 
 
@@ -106,7 +117,7 @@ def has_replays(settings: Settings) -> bool:
     return any(built(settings, table) not in ([], [FIRST]) for table in replayable_tables())
 
 
-def is_served(settings: Settings, job: Job, generation: int) -> bool:
+def is_served(settings: Settings, job: Writer, generation: int) -> bool:
     """Tell whether what a job writes in a generation is what is served now."""
     return serving(settings).of_job(job) == generation
 

@@ -21,6 +21,7 @@ from lake.batch import Batch
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.ledger"
+LANDING, REDRIVE = "landing", "redrive"
 TERMS = ("silver", "quarantined", "erased", "late", "duplicates")
 Entry = list[dict[str, Any]]
 Ends = dict[tuple[str, int], int]
@@ -150,3 +151,35 @@ def _place(row: dict[str, Any]) -> tuple[int, int, str]:
 def folder(settings: Settings, job: str, generation: int) -> Path:
     """Say where a job's part of the ledger is: one for each generation, as those are written side by side."""
     return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job
+
+
+def net_of_redrives(entries: Entry) -> Entry:
+    """Return landing's entries, less what was redriven out of quarantine since, plus where it went.
+
+    A redrive entry counts how many records of an offset range left quarantine (`input`) and, term by term, where they
+    went.
+    """
+    ranges = {offset_range(row): dict(row) for row in entries if row["job"] == LANDING}
+    for row in entries:
+        if row["job"] == REDRIVE and offset_range(row) in ranges:
+            entry = ranges[offset_range(row)]
+            entry["quarantined"] -= row["input"]
+            for term in TERMS:
+                entry[term] += row[term]
+    return list(ranges.values())
+
+
+def by_partition(entries: Entry) -> dict[tuple[str, int], dict[str, int]]:
+    """Add up, for each partition of the log, what stands where, and how far (`until`) that reaches."""
+    found: dict[tuple[str, int], dict[str, int]] = {}
+    for row in net_of_redrives(entries):
+        place = found.setdefault((row["topic"], row["partition"]), dict.fromkeys(("until", "input", *TERMS), 0))
+        place["until"] = max(place["until"], row["to_offset"])
+        for term in ("input", *TERMS):
+            place[term] += row[term]
+    return found
+
+
+def offset_range(row: dict[str, Any]) -> tuple[str, int, int]:
+    """Identify a range of offsets: no two ranges of a partition start at the same offset."""
+    return row["topic"], row["partition"], row["from_offset"]

@@ -1,23 +1,22 @@
 """Writing Delta tables so that a batch written twice is there once."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from config.declarations import Table, table_named
 from config.failpoints import failpoint
 from lake.batch import Batch
+from lake.ordering import Order, first_per_key, precedes
 
 # What tells a record of the log from every other, wherever it went.
 ORIGIN = ("topic", "partition", "offset")
-Order: TypeAlias = Sequence[tuple[str, str]]
 _ARROW = {
     "string": pa.string(),
     "int": pa.int32(),
@@ -62,10 +61,8 @@ def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
         new = _new(batch, table, here) if batch.already_landed else here
         append_once(batch.path(name), new, batch.txn_app_id, batch.id)
     else:
-        read_batch_table = rows.select(*columns(table))
-        _append_large(
-            batch, table, _without_landed(batch, table, read_batch_table) if batch.already_landed else read_batch_table
-        )
+        frame = rows.select(*columns(table))
+        _append_large(batch, table, _without_landed(batch, table, frame) if batch.already_landed else frame)
     failpoint(f"after {name}")
 
 
@@ -128,13 +125,9 @@ def upsert(
     return len(rows)
 
 
-def upsert_first_per_key(name: str, order: Order) -> Callable[[Batch, pa.Table], int]:
-    """Make a way to save rows of which, for each key, the first in an order counts: in a batch and in the table."""
-
-    def save(batch: Batch, rows: pa.Table) -> int:
-        return upsert(batch, name, first_per_key(rows, table_named(name).key, order), replaces=precedes(order))
-
-    return save
+def upsert_first_per_key(batch: Batch, name: str, rows: pa.Table, order: Order) -> int:
+    """Upsert rows of which, per key, only the first in an order is kept, within the batch and against the table."""
+    return upsert(batch, name, first_per_key(rows, table_named(name).key, order), replaces=precedes(order))
 
 
 def read_batch_table(batch: Batch, name: str, which: pc.Expression) -> pa.Table:
@@ -169,32 +162,6 @@ def already_committed(table: deltalake.DeltaTable, application: str, version: in
     """Tell whether a table remembers this version of the application, or a later one."""
     last = table.transaction_version(application)
     return last is not None and last >= version
-
-
-def first_per_key(rows: pa.Table, key: Sequence[str], order: Order) -> pa.Table:
-    """Keep, of the rows of each key, the first in the given order."""
-    ordered = rows.sort_by([*((name, "ascending") for name in key), *order])
-    keys = ordered.select(key).to_pylist()
-    first = [number == 0 or row != keys[number - 1] for number, row in enumerate(keys)]
-    return ordered.filter(pa.array(first, pa.bool_()))
-
-
-def first_per_key_spark(rows: DataFrame, key: Sequence[str], order: Order) -> DataFrame:
-    """Keep the same rows of a frame, however large it is; all of them, if there is no order."""
-    if not order:
-        return rows
-    directions = {"ascending": F.asc_nulls_last, "descending": F.desc_nulls_last}
-    place = F.row_number().over(Window.partitionBy(*key).orderBy(*(directions[way](name) for name, way in order)))
-    return rows.withColumn("place", place).filter("place = 1").drop("place")
-
-
-def precedes(order: Order) -> str:
-    """Say in SQL that row s comes before row t in the given order; what is empty comes last."""
-    first, *rest = order
-    column, direction = first
-    comes_before = f"s.{column} {'<' if direction == 'ascending' else '>'} t.{column}"
-    condition = f"(s.{column} is not null and (t.{column} is null or {comes_before}))"
-    return f"({condition} or (s.{column} = t.{column} and {precedes(rest)}))" if rest else condition
 
 
 def _once(application: str, version: int) -> deltalake.CommitProperties:

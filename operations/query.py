@@ -18,8 +18,7 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from config.spark import session
 from lake.catalog import connect, in_use
-from lake.table_views import served
-from lake.views import described, views
+from lake.views import described, served, views
 
 # What dbt builds is in the catalog only.
 BY_DBT = re.compile(r"\b(staging|serving|marts)\.\w", re.IGNORECASE)

@@ -15,8 +15,8 @@ from config.declarations import Table, landed_tables, table_named
 from config.discovery import provided
 from config.rules import all_rules
 from config.settings import Settings
-from lake.table_views import served
 from lake.tables import read_arrow
+from lake.views import served
 from streaming.job import Job, in_stages, jobs
 
 Origin = tuple[str, int, int]

@@ -1,6 +1,7 @@
 """Commands of replay: plan, run, verify, promote, rollback, list, drop."""
 
 import os
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -99,7 +100,7 @@ def verify(generation: Generation) -> None:
     with console.status("Starting Spark …") as status:
         spark = session(settings, "lakehouse replay verify")
         certificate = certify(spark, settings, todo, lambda what: status.update(f"Comparing {what} …"))
-    manifest.save(settings, todo.moved(state="verified"))
+    manifest.save(settings, replace(todo, state="verified"))
     for what, tables in certificate.values["against"].items():
         table = Table("table", "equal", "differing", "reasons", title=f"Generation {generation} against {what}")
         for name, each in tables.items():
@@ -233,6 +234,6 @@ def _show(planned: ReplayPlan) -> None:
     console.print(
         f"Time: {took}. Disk: about {planned.disk_needed / 2**20:.1f} MiB of {planned.disk_free / 2**30:.1f} GiB free."
     )
-    for why, mend in planned.blockers:
+    for why, hint in planned.blockers:
         console.print(f"✗ {why}", style="red")
         console.print(hint)

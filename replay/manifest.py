@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from config.declarations import table_named
 from config.errors import LakehouseError
@@ -33,26 +33,22 @@ class Replay:
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
     records: int = 0
-    numbers: dict[str, int] = field(default_factory=dict)
+    generation_by_table: dict[str, int] = field(default_factory=dict)
     """The generation of every table that it means: its own, and of what it only reads the one served when it began."""
 
     @property
-    def build(self) -> TableGenerations:
+    def target(self) -> TableGenerations:
         """Say which tables it means."""
-        return TableGenerations(self.numbers, self.generation, self.source, self.starting)
+        return TableGenerations(self.generation_by_table, self.generation, self.source, self.starting)
 
     @property
     def tables(self) -> list[str]:
         """Name the tables it builds."""
-        return [name for name, number in self.numbers.items() if number == self.generation]
+        return [name for name, number in self.generation_by_table.items() if number == self.generation]
 
     def jobs_to_run(self) -> list[Job]:
         """Give the jobs that build them."""
         return [job_named(name) for name in self.jobs]
-
-    def moved(self, **changes: Any) -> "Replay":
-        """Give the manifest with changes."""
-        return replace(self, **changes)
 
 
 def folder(settings: Settings, generation: int) -> Path:
@@ -109,7 +105,7 @@ def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> R
         source=source,
         starting=starting,
         versions={job.name: job.version for job in jobs},
-        numbers=served | dict.fromkeys(tables, last + 1),
+        generation_by_table=served | dict.fromkeys(tables, last + 1),
     )
 
 
@@ -132,7 +128,7 @@ def drop(settings: Settings, replay: Replay, refresh: Callable[[], None]) -> int
     paths += [settings.home / "checkpoints" / own]
     paths += [table_named(name).path(settings.warehouse) / own for name in ("ops.ledger", "ops.batches")]
     freed = sum(size_of(path) for path in paths)
-    save(settings, replay.moved(state="dropped"))
+    save(settings, replace(replay, state="dropped"))
     for path in paths:
         shutil.rmtree(path, ignore_errors=True)
     return freed

@@ -1,4 +1,4 @@
-"""The plan of a replay: what would be read, from where, how long it takes, and what stands against it."""
+"""The plan of a replay: what would be read, from where, how long it takes, and what prevents it."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ EARLIEST = "earliest"
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """What a replay would do; `against` lists why it cannot."""
+    """What a replay would do; `blockers` lists why it cannot."""
 
     replay: Replay
     ranges: dict[tuple[str, int], tuple[int, int]]
@@ -34,7 +34,7 @@ class ReplayPlan:
     seconds: float | None
     disk_needed: int
     disk_free: int
-    against: list[tuple[str, str]] = field(default_factory=list)
+    blockers: list[tuple[str, str]] = field(default_factory=list)
     """Each reason with the command that mends it."""
 
     @property
@@ -47,7 +47,7 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
     """Work out a replay without changing anything."""
     reads_log = any(job.topics for job in jobs)
     topics = sorted({topic for job in jobs for topic in job.topics})
-    against: list[tuple[str, str]] = []
+    blockers: list[tuple[str, str]] = []
     low: Offsets = {}
     high: Offsets = {}
     if reads_log and source == "kafka":
@@ -55,7 +55,7 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
         low = _starting(settings, since, high)
         missing = _no_longer_there(low, begin_offsets(settings, topics))
         if missing:
-            against.append(
+            blockers.append(
                 (
                     f"Kafka no longer holds {missing}; the archive has them.",
                     "lakehouse replay run --source bronze",
@@ -74,7 +74,7 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
     needed = sum(size_of(table_named(name).path(settings.warehouse, served[name])) for name in replay.tables)
     free = shutil.disk_usage(settings.warehouse if settings.warehouse.exists() else settings.home.parent).free
     if needed > free:
-        against.append(
+        blockers.append(
             (
                 f"It needs about {needed / 2**30:.1f} GiB of disk, and {free / 2**30:.1f} are free.",
                 "lakehouse replay list, then: lakehouse replay drop GENERATION",
@@ -82,8 +82,8 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
         )
     if other := holder(settings, "replay"):
         pid = other.get("pid")
-        against.append((f"Another replay runs in process {pid}.", f"Wait for it, or stop it: kill {pid}"))
-    return ReplayPlan(replay, ranges, size, span, _seconds(settings, ranges), needed, free, against)
+        blockers.append((f"Another replay runs in process {pid}.", f"Wait for it, or stop it: kill {pid}"))
+    return ReplayPlan(replay, ranges, size, span, _seconds(settings, ranges), needed, free, blockers)
 
 
 def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:

@@ -29,7 +29,7 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
         _refuse_unproved(settings, replay, accept)
         frames = {
             name: read(spark, name, settings.warehouse, number)
-            for name, number in replay.numbers.items()
+            for name, number in replay.generation_by_table.items()
             if number in generations.built(settings, table_named(name))  # a job that never ran has no table
         }
         found = audit(

@@ -1,6 +1,7 @@
 """Running a replay: the same jobs, on all of history, into a generation of their own."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pyarrow.compute as pc
@@ -54,7 +55,7 @@ def run(
         failpoint("after replay closing")
         landed = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
         seconds = replay.seconds + time.monotonic() - began
-        built = replay.moved(state="built", seconds=seconds, records=ledger.total(landed, "input"))
+        built = replace(replay, state="built", seconds=seconds, records=ledger.total(landed, "input"))
         save(settings, built)
         record_cost(settings, "replay", f"run generation {built.generation}", built.records, cost)
         return built

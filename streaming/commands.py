@@ -82,13 +82,13 @@ def status() -> None:
     Example: lakehouse stream status
     """
     settings = load_settings()
-    build = serving(settings)
+    target = serving(settings)
     table = Table("job", "running", "behind", "last batch", "finished", "rows", "state", "closed until")
     for job in jobs().values():
         status_of = _landing_status if job.topics else _follower_status
-        table.add_row(*status_of(settings, job, build))
+        table.add_row(*status_of(settings, job, target))
     console.print(table)
-    skew = ledger.greatest_skew(settings, "landing", build.of_job(job_named("landing")))
+    skew = ledger.greatest_skew(settings, "landing", target.of_job(job_named("landing")))
     allowed = timedelta(minutes=settings.streaming.skew_minutes)
     if skew:
         style = None if skew.within(allowed) else "yellow"
@@ -186,8 +186,8 @@ def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], conso
                 console.print(f"{job.name}: all before {until:%Y-%m-%d %H:%M:%S} is final.")
 
 
-def _landing_status(settings: Settings, job: Job, build: TableGenerations) -> list[str]:
-    generation = build.of_job(job)
+def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> list[str]:
+    generation = target.of_job(job)
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
     landed = ledger.landed_up_to(settings, job.name, generation)
@@ -205,10 +205,10 @@ def _landing_status(settings: Settings, job: Job, build: TableGenerations) -> li
     ]
 
 
-def _follower_status(settings: Settings, job: Job, build: TableGenerations) -> list[str]:
-    generation = build.of_job(job)
+def _follower_status(settings: Settings, job: Job, target: TableGenerations) -> list[str]:
+    generation = target.of_job(job)
     checkpoint = last_checkpoint(job, settings, generation)
-    behind = commits_behind(job, checkpoint.followed(), settings, build)
+    behind = commits_behind(job, checkpoint.followed(), settings, target)
     last = batch_log.last_batch(settings, job.name, generation)
     progress = last_progress(job.name, settings, generation)
     until = batch_log.closed_until(settings, job.name, generation)

@@ -50,13 +50,13 @@ def last_progress(job: str, settings: Settings, generation: int) -> Progress | N
 class Followed:
     """A query, and what has been seen of it."""
 
-    def __init__(self, job: Job, query: StreamingQuery, settings: Settings, build: TableGenerations) -> None:
+    def __init__(self, job: Job, query: StreamingQuery, settings: Settings, target: TableGenerations) -> None:
         """Follow a job's query from now on."""
         self.job, self.query, self.dropped = job, query, 0
-        self._settings, self._target = settings, build
+        self._settings, self._target = settings, target
         self._looked_at: str | None = None
         self._waiting = 0
-        self._of_log = bool(job.topics) and build.source == "kafka"
+        self._of_log = bool(job.topics) and target.source == "kafka"
         self._seen: set[tuple[str, int]] = set()
         self._done = 0
         self._last: dict[str, Any] = {}
@@ -111,7 +111,7 @@ class Followed:
         return commits_behind(self.job, ends, self._settings, self._target)
 
 
-def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, build: TableGenerations) -> int:
+def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, target: TableGenerations) -> int:
     """Count the commits that a job has not read, in the table in which it is furthest behind, by Spark's offsets."""
     read: dict[str, int] = {}
     for end in offsets:
@@ -120,7 +120,7 @@ def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Set
         read[end["reservoirId"]] = min(version, read.get(end["reservoirId"], version))
     behind = 0
     for name in job.reads or (ARCHIVE,):
-        path = str(table_named(name).path(settings.warehouse, build.of_table(name)))
+        path = str(table_named(name).path(settings.warehouse, target.of_table(name)))
         if deltalake.DeltaTable.is_deltatable(path):
             table = deltalake.DeltaTable(path)
             # Version 0 only creates the table.

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -14,6 +13,7 @@ from config.kafka import spark_source_options
 from config.locks import single_writer
 from config.settings import Settings
 from config.signals import stop_on_signal
+from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.ledger import disorder
 from lake.tables import create_missing
@@ -39,14 +39,14 @@ class Runner:
         self,
         settings: Settings,
         spark: SparkSession,
-        build: TableGenerations | None = None,
+        target: TableGenerations | None = None,
         *,
         allow_code_change: bool = False,
     ) -> None:
         """Run on the given session, for the tables that are served or those that a replay builds."""
         self.settings = settings
         self.spark = spark
-        self.target = build or serving(settings)
+        self.target = target or serving(settings)
         self.superseded = False
         self._allow_code_change = allow_code_change
         self._stopping = threading.Event()
@@ -169,10 +169,11 @@ class Runner:
                     settings=self.settings,
                     records=self._records(job, checkpoint, rows, batch_id),
                     closed_until=checkpoint.watermark(batch_id),
-                    landed=landed,
-                    late_counts=self.target.replay is None,
-                    archives=self.target.replay is None,
-                    reading={name: number for name, number in self.target.generation_by_table.items() if number != generation},
+                    already_landed=landed,
+                    is_replay=self.target.replay is not None,
+                    input_generations={
+                        name: number for name, number in self.target.generation_by_table.items() if number != generation
+                    },
                 )
             )
 

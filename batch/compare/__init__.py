@@ -1,0 +1,1 @@
+"""Lambda against Kappa: the command `compare`."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 
-from lake.ordering import first_per_key_spark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -17,6 +16,7 @@ from expectations.parity.reasons import Explained, explain
 from expectations.parity.rows import compare
 from lake import batch_log
 from lake.generations import TableGenerations, serving
+from lake.ordering import first_per_key_spark
 from lake.tables import read
 from streaming import code_version
 from streaming.checkpoint import job_folder
@@ -37,20 +37,20 @@ class Side:
     generation: int | None = None
     """The generation of silver and gold that it is, if it is one."""
 
-    build: TableGenerations | None = None
+    target: TableGenerations | None = None
     run: str | None = None
     """The run of the batch layer that it is, if it is one."""
 
 
-def generation_side(spark: SparkSession, settings: Settings, build: TableGenerations, name: str) -> Side:
-    """Take the tables of a build as an answer: those that are served, or those of a replay."""
+def generation_side(spark: SparkSession, settings: Settings, target: TableGenerations, name: str) -> Side:
+    """Take the tables of a generation as an answer: those that are served, or those of a replay."""
     return Side(
         name=name,
-        frame=lambda table: read(spark, table, settings.warehouse, build.of_table(table)),
-        tables=frozenset(build.generation_by_table),
-        until=lambda job: batch_log.closed_until(settings, job.name, build.of_job(job)),
-        generation=build.of_table("silver.late"),
-        build=build,
+        frame=lambda table: read(spark, table, settings.warehouse, target.of_table(table)),
+        tables=frozenset(target.generation_by_table),
+        until=lambda job: batch_log.closed_until(settings, job.name, target.of_job(job)),
+        generation=target.of_table("silver.late"),
+        target=target,
     )
 
 
@@ -139,8 +139,8 @@ def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) 
 
 def _former(settings: Settings, job: Job, side: Side) -> DataFrame | None:
     """Let the former version of a job tell what it makes of the inputs of the other answer, where there is one."""
-    build = side.target or serving(settings)
-    folder = job_folder(job.name, settings, build.of_job(job))
+    target = side.target or serving(settings)
+    folder = job_folder(job.name, settings, target.of_job(job))
     before = code_version.recorded(folder)
     if not before or before["version"] == job.version:
         return None
@@ -148,5 +148,7 @@ def _former(settings: Settings, job: Job, side: Side) -> DataFrame | None:
     if old is None or old.query.transform is None:
         return None
     return first_per_key_spark(
-        old.apply({name: side.frame(name) for name in old.reads}), table_named(job.writes[0]).key, old.bounded.pick_first_by
+        old.apply({name: side.frame(name) for name in old.reads}),
+        table_named(job.writes[0]).key,
+        old.bounded.pick_first_by,
     )

@@ -14,7 +14,6 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
-from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -24,8 +23,9 @@ from config.locks import single_writer
 from config.settings import Settings
 from expectations.quarantine import plan as plans
 from expectations.quarantine.plan import RedrivePlan
-from expectations.standing import LANDING, REDRIVE
 from lake import ledger
+from lake.batch import Batch
+from lake.ledger import LANDING, REDRIVE
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
 from streaming.landing.job import parse_and_validate, typed

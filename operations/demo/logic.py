@@ -13,5 +13,8 @@ def job() -> Job:
         live,
         version=2,
         module=__name__,
-        transform=lambda tables: live.of({**tables, CLICKS: tables[CLICKS].filter("dwell_ms > 1000")}),
+        query=replace(
+            live.query,
+            transform=lambda tables: live.apply({**tables, CLICKS: tables[CLICKS].filter("dwell_ms > 1000")}),
+        ),
     )

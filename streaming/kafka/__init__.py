@@ -1,0 +1,1 @@
+"""Plain Kafka consumers: the loop, its transactions, and the dead-letter topic."""

@@ -1,0 +1,1 @@
+"""Landing: Kafka -> bronze and silver; one module per step."""

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lake.batch import Batch
 
 from config.declarations import landed_tables
+from lake.batch import Batch
 from lake.tables import read_arrow
 
 INPUT_COLUMNS = (
@@ -56,7 +56,7 @@ def classify(rows: pa.Table, batch: Batch) -> pa.Table:
     """Give each record its verdict: quarantined, late, duplicate or silver, the first of these that fits."""
     horizon = batch.settings.streaming.dedup_horizon_minutes * 60
     broken = pc.greater(pc.list_value_length(rows["rules"]), 0)
-    late = pc.and_(pc.is_valid(rows["late_by_ms"]), batch.late_counts)
+    late = pc.and_(pc.is_valid(rows["late_by_ms"]), not batch.is_replay)
     verdict = pc.if_else(broken, QUARANTINED, pc.if_else(late, LATE, SILVER))
     on_time = pc.equal(verdict, SILVER).to_numpy()
     copies = list(_duplicates(rows, pc.invert(broken), horizon, batch))

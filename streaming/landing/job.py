@@ -16,14 +16,14 @@ from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lake.batch import Batch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
 from lake import ledger
+from lake.batch import Batch
 from lake.tables import ORIGIN, append, try_collect
-from streaming.job import LOG, Job
+from streaming.job import LOG, Job, Query
 from streaming.landing.classify import INPUT_COLUMNS, SILVER, classify
 from streaming.landing.parse import Contract, contracts, landing_columns, parse, places
 
@@ -59,9 +59,9 @@ def land(batch: Batch) -> None:
             return
         verdicts = classify(needed, batch)
         entry = ledger.count(verdicts, batch)
-        batch = replace(batch, landed=_overlap(batch, entry))
+        batch = replace(batch, already_landed=_overlap(batch, entry))
         parts = _of_arrow(rows, verdicts) if isinstance(rows, pa.Table) else _of_spark(rows, verdicts)
-        _write(batch, {name: rows for name, rows in parts.items() if batch.archives or name != ARCHIVE})
+        _write(batch, {name: rows for name, rows in parts.items() if name != ARCHIVE or not batch.is_replay})
         ledger.record_entry(entry, batch)
 
 
@@ -160,6 +160,6 @@ def job() -> Job:
         version=1,
         topics=tuple(name for name, topic in topics().items() if topic.archived),
         writes=(ARCHIVE, *(c.table.name for c in contracts()), *SIDE_TABLES),
-        transform=lambda tables: parse_and_validate(tables[LOG]),
+        query=Query(transform=lambda tables: parse_and_validate(tables[LOG])),
         process=land,
     )

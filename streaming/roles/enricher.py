@@ -5,17 +5,15 @@ the same micro-batch. Where no version is known yet the tier is `unknown`; a rep
 all versions, repair it.
 """
 
-from collections.abc import Mapping
-
 import pyarrow as pa
-from lake.batch import Batch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
+from lake.batch import Batch
 from lake.batch_log import record_batch
 from lake.tables import append, columns, read, try_collect
-from streaming.job import Job
+from streaming.job import Job, Provenance
 
 UNKNOWN = "unknown"
 TABLE = "silver.clicks_enriched"
@@ -58,11 +56,6 @@ def enrich(batch: Batch) -> None:
     record_batch(batch, count)
 
 
-def whole(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """Enrich all clicks there are."""
-    return attach_tier(tables["silver.clicks"], tables["silver.users"])
-
-
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -72,5 +65,7 @@ def job() -> Job:
         reads=("silver.clicks",),
         writes=(TABLE,),
         process=enrich,
-        counts="e.event_id = r.event_id",
+        provenance=Provenance(
+            row_contains_event="e.event_id = r.event_id",
+        ),
     )

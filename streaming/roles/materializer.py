@@ -4,18 +4,15 @@ State: none of Spark's; the table is the state, merged batch by batch, each batc
 time wins whenever it arrives, so an order never goes backwards.
 """
 
-from dataclasses import replace
-
-import pyarrow as pa
-from lake.batch import Batch
-from lake.ordering import precedes
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from lake.batch_log import save_with
+from lake.batch import Batch
+from lake.batch_log import record_batch
+from lake.ordering import precedes
 from lake.tables import columns, upsert
-from streaming.job import Job
+from streaming.job import Bounded, Job, Provenance
 
 ORDERS = "silver.orders"
 TABLE = "gold.order_status"
@@ -36,18 +33,15 @@ def order_status(orders: DataFrame) -> DataFrame:
     return found.select(*columns(table_named(TABLE)))
 
 
-def save(batch: Batch, rows: pa.Table) -> int:
-    """Add a batch's changes to what the table knows of each order."""
+def write(batch: Batch) -> None:
+    """Merge the status changes of one micro-batch into the table."""
+    rows = order_status(batch.rows).toArrow()
     changes = {
         column: f"case when {NEWER} then s.{column} else t.{column} end"
         for column in ("status", "status_time", "status_event_id")
     }
-    return upsert(batch, TABLE, rows, changes=changes | {"changes": "t.changes + s.changes"})
-
-
-def materialize(batch: Batch) -> None:
-    """Bring the table up to one micro-batch."""
-    save_with(save)(replace(batch, rows=order_status(batch.rows)))
+    written = upsert(batch, TABLE, rows, changes=changes | {"changes": "t.changes + s.changes"})
+    record_batch(batch, written)
 
 
 def job() -> Job:
@@ -58,7 +52,9 @@ def job() -> Job:
         version=1,
         reads=(ORDERS,),
         writes=(TABLE,),
-        process=materialize,
-        reach=None,
-        counts="e.type = 'order_status_changed' and e.order_id = r.order_id",
+        process=write,
+        bounded=Bounded(max_event_gap=None),
+        provenance=Provenance(
+            row_contains_event="e.type = 'order_status_changed' and e.order_id = r.order_id",
+        ),
     )

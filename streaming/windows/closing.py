@@ -9,12 +9,12 @@ rows take the place of these, by key; only a session whose beginning moves leave
 import time
 from datetime import UTC, datetime, timedelta
 
-from lake.batch import Batch
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.batch import Batch
 from lake.batch_log import closed_until, record_batch
 from lake.generations import TableGenerations, serving
 from lake.tables import read
@@ -26,19 +26,19 @@ def close(
     job: Job,
     settings: Settings,
     spark: SparkSession,
-    build: TableGenerations | None = None,
+    target: TableGenerations | None = None,
     until: datetime | None = None,
 ) -> datetime | None:
     """Close what is open of a job, or what ends before a moment; record it; give when all before is final now."""
-    build = build or serving(settings)
-    generation = build.of_job(job)
+    target = target or serving(settings)
+    generation = target.of_job(job)
     (name,) = job.writes
     final_at = table_named(name).final_at
     if final_at is None or job.query.transform is None:
         return None
     before = closed_until(settings, job.name, generation)
     if job.query.output_mode == "append":
-        tables = {table: read(spark, table, settings.warehouse, build.of_table(table)) for table in job.reads}
+        tables = {table: read(spark, table, settings.warehouse, target.of_table(table)) for table in job.reads}
         # Computed before it is filtered: Spark would filter the events by their own 30 minutes, not the session's end.
         source = job.apply(tables).localCheckpoint()
         source = source.filter(F.expr(final_at) >= F.lit(before)) if before else source

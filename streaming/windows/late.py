@@ -1,71 +1,78 @@
-"""Late rows: events that came too late for a window -> left aside, counted beside its totals, or merged into them.
+"""Late rows: events that came too late for their window -> left aside, counted next to its totals, or merged in.
 
-Which of these a job does is configured (`streaming.windows.late`). The totals of events in time come from Spark's state, those
-of late ones from silver.late, where landing has put them. Both are whole numbers for a window, never additions to what
-is there, so to write them again changes nothing. Late rows are few: whenever there are new ones, all are gone through.
+The setting `streaming.late` chooses the strategy of each job. Totals of events on time come from Spark's state; totals
+of late events come from silver.late, where landing put them. Both are whole numbers per window, never increments, so
+writing them again changes nothing. Late rows are few: whenever new ones arrive, all of them are recomputed.
 """
 
 from collections.abc import Callable, Mapping
 
 import deltalake
 import pyarrow as pa
-from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from lake.batch import Batch
 from lake.tables import read, upsert
 from streaming.landing.parse import contracts, landing_columns, parse
 
 TABLE = "silver.late"
-Save = Callable[[Batch, pa.Table], int]
+LateParts = Mapping[str, str]
+"""By total, the column that holds its late part."""
 
 
-def minding_late(name: str, measures: Mapping[str, str], late: Callable[[SparkSession, Batch], DataFrame]) -> Save:
-    """Make a way to save windows that minds late rows.
+def upsert_windows(
+    batch: Batch, name: str, rows: pa.Table, parts: LateParts, late: Callable[[SparkSession, Batch], DataFrame]
+) -> int:
+    """Upsert the windows of a batch, and their late parts as the job's strategy says; return the rows written.
 
-    measures: by total, the column for its late part. late: the same windows, computed of late events alone.
+    late: computes the same windows from late events alone.
     """
-    parts = set(measures.values())
+    strategy = batch.settings.streaming.late.get(batch.job, "leave")
+    merged = strategy == "merge"
+    changes = {
+        column: f"s.{column} + t.{parts[column]}" if merged and column in parts else f"s.{column}"
+        for column in table_named(name).stored
+        if column not in parts.values()
+    }
+    written = upsert(batch, name, rows, changes=changes)
+    if strategy == "leave":
+        return written
+    return written + _upsert_late_parts(batch, name, parts, late, merged=merged)
 
-    def save(batch: Batch, rows: pa.Table) -> int:
-        strategy = batch.settings.streaming.late.get(batch.job, "leave")
-        merged = strategy == "merge"
-        changes = {
-            column: f"s.{column} + t.{measures[column]}" if merged and column in measures else f"s.{column}"
-            for column in table_named(name).stored
-            if column not in parts
-        }
-        written = upsert(batch, name, rows, changes=changes)
-        return written if strategy == "leave" else written + add_late(batch, merged=merged)
 
-    def add_late(batch: Batch, *, merged: bool) -> int:
-        source = deltalake.DeltaTable(str(batch.path(TABLE)))
-        once = (f"{batch.txn_app_id}/late", source.version())
-        if source.version() == 0:
-            return 0
-        rows = late(batch.rows.sparkSession, batch).toArrow()
-        for total, part in measures.items():
-            rows = rows.set_column(rows.column_names.index(part), part, rows[total])
-            if not merged:
-                zeros = pa.array([0] * len(rows), pa.int64())
-                rows = rows.set_column(rows.column_names.index(total), total, zeros)
-        changes = {part: f"s.{part}" for part in parts}
-        if merged:
-            changes |= {total: f"t.{total} - t.{part} + s.{part}" for total, part in measures.items()}
-        return upsert(batch, name, rows, changes=changes, once=once)
-
-    return save
+def _upsert_late_parts(
+    batch: Batch,
+    name: str,
+    parts: LateParts,
+    late: Callable[[SparkSession, Batch], DataFrame],
+    *,
+    merged: bool,
+) -> int:
+    version = deltalake.DeltaTable(str(batch.path(TABLE))).version()
+    if version == 0:
+        return 0
+    rows = late(batch.rows.sparkSession, batch).toArrow()
+    for total, part in parts.items():
+        rows = rows.set_column(rows.column_names.index(part), part, rows[total])
+        if not merged:
+            zeros = pa.array([0] * len(rows), pa.int64())
+            rows = rows.set_column(rows.column_names.index(total), total, zeros)
+    changes = {part: f"s.{part}" for part in parts.values()}
+    if merged:
+        changes |= {total: f"t.{total} - t.{part} + s.{part}" for total, part in parts.items()}
+    return upsert(batch, name, rows, changes=changes, once=(f"{batch.txn_app_id}/late", version))
 
 
 def late_events(spark: SparkSession, batch: Batch, topic: str) -> DataFrame:
-    """Read the late events of a topic, typed as its silver table, each once."""
+    """Read the late events of a topic, each once, with the columns of its silver table."""
     return typed_late(read(spark, TABLE, batch.settings.warehouse, batch.generation_of(TABLE)), topic)
 
 
 def typed_late(late: DataFrame, topic: str) -> DataFrame:
-    """Parse the late records of a topic anew, each event once."""
+    """Parse the late records of a topic again, each event once."""
     records = late.filter((F.col("topic") == topic) & F.col("duplicate_of").isNull()).select(
         *("topic", "partition", "offset", "key", "value"),
         F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),
@@ -76,10 +83,10 @@ def typed_late(late: DataFrame, topic: str) -> DataFrame:
 
 
 def refuse_unknown(configured: Mapping[str, str], able: list[str]) -> None:
-    """Refuse a strategy for a job that has none, naming those that have."""
+    """Raise an error for a strategy that its job cannot apply; name the jobs that can."""
     for job, strategy in configured.items():
         if job not in able and strategy != "leave":
             raise LakehouseError(
-                f"streaming.windows.late: '{job}' can only leave late rows aside; '{strategy}' is for: {', '.join(able)}.",
-                "Mend streaming.windows.late in the settings.",
+                f"streaming.late: '{job}' can only leave late rows aside; '{strategy}' is for: {', '.join(able)}.",
+                "Correct streaming.late in the settings.",
             )

@@ -5,20 +5,18 @@ For that it needs every group of a key, also those that got nothing in this batc
 its key, and counts in one of them. Before the shuffle Spark makes of these one row a group, so they cost no transfer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from lake.batch import Batch
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from config.errors import LakehouseError
 from config.settings import Settings
+from lake.batch import Batch
 from streaming.job import Job
 from streaming.job import jobs as all_jobs
-
-Save = Callable[[Batch, pa.Table], int]
 
 
 @dataclass(frozen=True)
@@ -61,25 +59,23 @@ UNSALTED = Salt()
 class Saltable:
     """A job's transformation that can spread its keys."""
 
-    of: Callable[[Mapping[str, DataFrame], Salt], DataFrame]
+    transform: Callable[[Mapping[str, DataFrame], Salt], DataFrame]
     salt: Salt = UNSALTED
 
     def __call__(self, tables: Mapping[str, DataFrame]) -> DataFrame:
         """Transform a job's tables."""
-        return self.of(tables, self.salt)
+        return self.transform(tables, self.salt)
 
 
-def adding_up(measures: list[str], save: Save) -> Save:
-    """Add up the groups of each key before they are saved: the second stage."""
-
-    def save_whole(batch: Batch, rows: pa.Table) -> int:
-        if batch.settings.streaming.salted.get(batch.job, 1) == 1:
-            return save(batch, rows)
-        keys = [name for name in rows.column_names if name not in measures]
-        sums = rows.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in measures])
-        return save(batch, sums.rename_columns([*keys, *measures]).select(rows.column_names))
-
-    return save_whole
+def collect_unsalted(batch: Batch, measures: Iterable[str]) -> pa.Table:
+    """Collect a batch's rows, with the groups of each key added up again: the second stage of the aggregation."""
+    rows = batch.rows.toArrow()
+    if batch.settings.streaming.salted.get(batch.job, 1) == 1:
+        return rows
+    measures = list(measures)
+    keys = [name for name in rows.column_names if name not in measures]
+    sums = rows.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in measures])
+    return sums.rename_columns([*keys, *measures]).select(rows.column_names)
 
 
 def as_configured(jobs: list[Job], settings: Settings) -> list[Job]:
@@ -93,6 +89,8 @@ def as_configured(jobs: list[Job], settings: Settings) -> list[Job]:
             )
     salts = {name: Salt(groups) for name, groups in settings.streaming.salted.items()}
     return [
-        replace(job, transform=replace(able[job.name], salt=salts[job.name])) if job.name in salts else job
+        replace(job, query=replace(job.query, transform=replace(able[job.name], salt=salts[job.name])))
+        if job.name in salts
+        else job
         for job in jobs
     ]

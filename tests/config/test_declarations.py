@@ -63,7 +63,7 @@ def test_every_topic_is_fit_for_kafka_and_spark(name: str) -> None:
 def test_durations_and_retention_are_read_in_words(declared: Path) -> None:
     file = declared / "topics" / "clicks.yaml"
     values = yaml.safe_load(file.read_text())
-    values["lateness"] = {"allowance": "1 hour", "ahead": "30 seconds"}
+    values["lateness"] = {"allowance": "1 hour", "max_clock_ahead": "30 seconds"}
     for said, kept in (
         ("7 days", {"retention.ms": "604800000", "retention.bytes": "-1"}),
         ("1 GiB", {"retention.ms": "-1", "retention.bytes": "1073741824"}),
@@ -139,3 +139,11 @@ def test_asking_for_what_is_not_declared_suggests_what_is() -> None:
         table_named("silver.click")
     with pytest.raises(LakehouseError, match=r"'payment': did you mean 'payments'"):
         topic_named("payment")
+
+
+def test_a_renamed_key_is_answered_with_its_new_name(tmp_path: Path) -> None:
+    declared = yaml.safe_load((TOPICS / "clicks.yaml").read_text())
+    declared["lateness"]["ahead"] = declared["lateness"].pop("max_clock_ahead")
+    (tmp_path / "clicks.yaml").write_text(yaml.safe_dump(declared))
+    with pytest.raises(LakehouseError, match="unknown key 'lateness.ahead': it is now called 'max_clock_ahead'"):
+        topics(tmp_path)

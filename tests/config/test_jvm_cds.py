@@ -11,7 +11,7 @@ import pytest
 from config import jvm_cds
 from config.jvm_cds import cds_archive, cds_options, class_path
 from config.settings import Settings
-from operations import cds_archive
+from operations import cds_archive as maker
 
 BLANK = "there is no archive of classes where the path of this project has a blank"
 COUNT = """
@@ -63,9 +63,9 @@ def test_sparks_own_jars_come_after_ours_and_all_are_there(settings: Settings) -
 def test_an_archive_that_cannot_be_made_is_told_and_leaves_nothing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cds_archive, "archive", lambda _: tmp_path / "classes" / "new.jsa")
+    monkeypatch.setattr(maker, "cds_archive", lambda _: tmp_path / "classes" / "new.jsa")
     monkeypatch.setenv("LAKEHOUSE_NO_SUCH_SETTING", "1")  # the training cannot even begin
-    monkeypatch.setattr(cds_archive, "load_settings", lambda: settings)
-    cds_archive.make()
+    monkeypatch.setattr(maker, "load_settings", lambda: settings)
+    maker.make()
     assert "Spark starts without it" in capsys.readouterr().err
     assert list((tmp_path / "classes").iterdir()) == []

@@ -15,8 +15,8 @@ from config.settings import Settings
 HOLD = """
 import sys
 from config.settings import load_settings
-from config.locks import writing
-with writing(load_settings(), ["landing"]):
+from config.locks import single_writer
+with single_writer(load_settings(), ["landing"]):
     print("held", flush=True)
     sys.stdin.read()
 """

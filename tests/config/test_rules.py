@@ -13,12 +13,12 @@ GOOD = """\
   column: dwell_ms
   expression: dwell_ms >= 0
   severity: quarantine
-  says: Nobody stays for less than no time.
+  description: Nobody stays for less than no time.
 - name: quantity_positive
   column: quantity
   expression: quantity > 0
   severity: warn
-  says: A cart takes at least one piece.
+  description: A cart takes at least one piece.
 """
 
 
@@ -63,7 +63,7 @@ def test_a_table_without_a_file_has_no_rules(tmp_path: Path) -> None:
         ("dwell_ms >= 0", "dwel_ms >= 0", 3, "silver.clicks has no column 'dwel_ms': did you mean 'dwell_ms'?"),
         ("dwell_ms >= 0", "abs(dwel_ms) >= 0", 3, "no column 'dwel_ms': did you mean 'dwell_ms'?"),
         ("dwell_ms >= 0", "dwell_ms in (quantiy, 1)", 3, "no column 'quantiy': did you mean 'quantity'?"),
-        ("  says: A cart takes at least one piece.\n", "", 6, "the rule has no 'says'"),
+        ("  description: A cart takes at least one piece.\n", "", 6, "the rule has no 'description'"),
         ("column: quantity", "column: [quantity]", 7, "'column'"),
         ("expression: quantity > 0", "expression: {quantity: 0}", 8, "'expression'"),
     ],

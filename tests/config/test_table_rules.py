@@ -14,23 +14,23 @@ GOOD = """\
   column: order_id
   refers_to: silver.orders.order_id
   severity: fail
-  says: A payment is for an order.
+  description: A payment is for an order.
 - name: mostly_large
   measure: avg(amount_cents)
   between: 100 and 5000
   severity: warn
-  says: Nobody pays by the cent.
+  description: Nobody pays by the cent.
 - name: up_to_date
   newest: event_time
   behind: silver.orders.event_time
   at_most: 1 hour
   severity: warn
-  says: Payments follow orders.
+  description: Payments follow orders.
 - name: no_hour_missing
   hours_of: event_time
   busy: 2
   severity: fail
-  says: Busy before, busy after, never empty in between.
+  description: Busy before, busy after, never empty in between.
 """
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pytest
-from lake.batch import Batch
 
 from batch import publications, segments
 from config.declarations import table_named
@@ -19,6 +18,7 @@ from dashboard import figures as figures_of
 from dashboard.figures import Figures, lines_of_features
 from dashboard.verdict import verdict
 from lake import batch_log, generations, ledger
+from lake.batch import Batch
 from lake.tables import append_once, arrow_schema
 from local.simulator.plan import Plan
 from local.simulator.truth import Truth, begin, write

@@ -18,8 +18,7 @@ from config.declarations import table_named
 from config.settings import Settings, load_settings
 from expectations.ledger_check import check_ledger, check_truth
 from lake.generations import Source
-from lake.table_views import delta
-from lake.views import views
+from lake.views import delta, views
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth

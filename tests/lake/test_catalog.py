@@ -19,7 +19,7 @@ from local.catalog import Catalog
 CHANGE = """
 import json
 from config.settings import load_settings
-from operations import catalog
+from lake import catalog
 settings = load_settings()
 catalog.queries = lambda _: {"gold.sessions": "select 1 as one"}
 spark = catalog.connect(settings, "changing")

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import deltalake
 import pyarrow as pa
-from lake.batch import Batch
 
 from config.settings import Settings
 from lake import ledger
+from lake.batch import Batch
 
 NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 

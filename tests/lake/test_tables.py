@@ -7,8 +7,8 @@ from handmade import NOON, Lake, Log, change
 from config.declarations import table_named
 from config.settings import Settings
 from lake import generations
-from lake.table_views import views
 from lake.tables import create_missing, read
+from lake.views import table_views as views
 
 
 def test_versions_follow_event_time_not_arrival(lake: Lake, log: Log) -> None:

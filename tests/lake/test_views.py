@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
-from lake.table_views import views
 from lake.tables import arrow_schema
+from lake.views import table_views as views
 
 TABLE = table_named("ops.batches")
 

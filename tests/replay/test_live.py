@@ -153,7 +153,7 @@ def lands_more(spark: SparkSession, settings: Settings, day: int) -> None:
 def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
     """Follow the log in a generation, and every record of it."""
     runner = Runner(settings, spark)
-    assert {runner.build.of_job(job) for job in followed()} == {generation}
+    assert {runner.target.of_job(job) for job in followed()} == {generation}
     runner.run(followed(), until_caught_up=True)
     verdict = check_ledger(spark, settings)
     assert (verdict.faults, verdict.waiting) == ([], 0)

@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 from batch.comparison_side import batch_side
 from config.declarations import table_named
 from expectations.parity.comparison import comparable_tables, compared, generation_side
-from lake.table_views import delta
 from lake.tables import read
+from lake.views import delta
 from replay.manifest import Replay
 
 VIEWS = "gold.views_per_minute"

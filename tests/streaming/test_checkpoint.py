@@ -9,12 +9,12 @@ from typing import Any, cast
 import deltalake
 import pyarrow as pa
 import pytest
-from lake.batch import Batch
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from lake import ledger
+from lake.batch import Batch
 from streaming.checkpoint import open_checkpoint, reset
 from streaming.job import Job
 
@@ -43,7 +43,7 @@ def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = 
         pa.Table.from_pylist([row]),
         mode="append",
         partition_by=["topic"],
-        commit_properties=deltalake.CommitProperties(app_transactions=[deltalake.Transaction(of.application, batch)]),
+        commit_properties=deltalake.CommitProperties(app_transactions=[deltalake.Transaction(of.txn_app_id, batch)]),
     )
     if whole:
         place = {"job": "landing", "generation": 1, "epoch": epoch, "batch": batch, "topic": "clicks", "partition": 1}

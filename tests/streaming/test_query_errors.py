@@ -7,7 +7,7 @@ from streaming.query_errors import explain_failure
 
 
 @pytest.mark.parametrize(
-    ("raised", "told", "mend"),
+    ("raised", "told", "hint"),
     [
         (
             "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment. Call: listNodes",
@@ -30,4 +30,4 @@ from streaming.query_errors import explain_failure
 def test_a_query_that_stopped_says_why_and_what_to_do(raised: str, told: str, hint: str) -> None:
     found = explain_failure("landing", StreamingQueryException(raised))
     assert told in str(found)
-    assert mend in found.hint
+    assert hint in found.hint

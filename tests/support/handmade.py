@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import deltalake
-from lake.batch import Batch
 from pyspark.sql import Row, SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.batch import Batch
 from lake.tables import create_missing
 from streaming.landing.job import job, land, parse_and_validate
 
@@ -88,7 +88,7 @@ class Lake:
         """Land records as the next micro-batch, or as a given one again."""
         number = self.batches if batch is None else batch
         rows = parse_and_validate(self.spark.createDataFrame(records, RECORD))
-        land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), landed=landed or {}))
+        land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), already_landed=landed or {}))
         self.batches = number + 1
 
     def rows(self, table: str) -> list[Row]:

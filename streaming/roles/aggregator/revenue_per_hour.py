@@ -3,17 +3,17 @@
 State: a row for each hour and merchant (and salt), until the watermark has passed the hour's end.
 """
 
-from lake.batch import Batch
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from lake.batch_log import save_with
+from lake.batch import Batch
+from lake.batch_log import record_batch
 from lake.tables import columns
-from streaming.job import Job
+from streaming.job import Job, Provenance, Query
 from streaming.roles.aggregator import DURING
-from streaming.windows.late import late_events, minding_late
-from streaming.windows.salting import UNSALTED, Salt, Saltable, adding_up
+from streaming.windows.late import late_events, upsert_windows
+from streaming.windows.salting import UNSALTED, Salt, Saltable, collect_unsalted
 
 PAYMENTS = "silver.payments"
 TABLE = "gold.revenue_per_hour"
@@ -39,6 +39,13 @@ def late_revenue(spark: SparkSession, batch: Batch) -> DataFrame:
     return revenue_per_hour(late_events(spark, batch, "payments"))
 
 
+def write(batch: Batch) -> None:
+    """Write the windows of one micro-batch and their late parts."""
+    rows = collect_unsalted(batch, LATE_PARTS)
+    written = upsert_windows(batch, TABLE, rows, LATE_PARTS, late_revenue)
+    record_batch(batch, written)
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -47,9 +54,12 @@ def job() -> Job:
         version=1,
         reads=(PAYMENTS,),
         writes=(TABLE,),
-        transform=Saltable(lambda tables, salt: revenue_per_hour(tables[PAYMENTS], salt)),
-        mode="update",
-        process=save_with(adding_up(list(LATE_PARTS), minding_late(TABLE, LATE_PARTS, late_revenue))),
-        minds_late=True,
-        counts=f"e.type = 'payment_received' and e.merchant_id = r.merchant_id and {DURING}",
+        query=Query(
+            transform=Saltable(lambda tables, salt: revenue_per_hour(tables[PAYMENTS], salt)), output_mode="update"
+        ),
+        process=write,
+        handles_late=True,
+        provenance=Provenance(
+            row_contains_event=f"e.type = 'payment_received' and e.merchant_id = r.merchant_id and {DURING}",
+        ),
     )

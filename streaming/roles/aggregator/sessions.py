@@ -3,15 +3,14 @@
 State: a row for each user's open session, until the watermark has passed its end; only then is it in the table.
 """
 
-from collections.abc import Mapping
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from lake.batch_log import save_with
+from lake.batch import Batch
+from lake.batch_log import record_batch
 from lake.tables import columns, upsert
-from streaming.job import Job
+from streaming.job import Bounded, Job, Provenance, Query
 
 CLICKS, ORDERS = "silver.clicks", "silver.orders"
 TABLE = "gold.sessions"
@@ -37,9 +36,10 @@ def sessions(clicks: DataFrame, orders: DataFrame) -> DataFrame:
     return gathered.select(*columns(table_named(TABLE)))
 
 
-def of(tables: Mapping[str, DataFrame]) -> DataFrame:
-    """Take what the job needs out of its tables."""
-    return sessions(tables[CLICKS], tables[ORDERS])
+def write(batch: Batch) -> None:
+    """Write one micro-batch."""
+    written = upsert(batch, TABLE, batch.rows.toArrow())
+    record_batch(batch, written)
 
 
 def job() -> Job:
@@ -50,10 +50,13 @@ def job() -> Job:
         version=1,
         reads=(CLICKS, ORDERS),
         writes=(TABLE,),
-        transform=of,
-        process=save_with(lambda batch, rows: upsert(batch, TABLE, rows)),
-        reach=None,
-        counts="e.user_id = r.user_id and r.session_start <= e.event_time and e.event_time < r.session_end",
-        moves="e.user_id = r.user_id and e.event_time <= r.session_end"
-        f" and e.event_time >= r.session_start - interval '{GAP}'",
+        query=Query(transform=lambda tables: sessions(tables[CLICKS], tables[ORDERS])),
+        process=write,
+        bounded=Bounded(max_event_gap=None),
+        provenance=Provenance(
+            row_contains_event="e.user_id = r.user_id"
+            " and r.session_start <= e.event_time and e.event_time < r.session_end",
+            row_affected_by_event="e.user_id = r.user_id and e.event_time <= r.session_end"
+            f" and e.event_time >= r.session_start - interval '{GAP}'",
+        ),
     )

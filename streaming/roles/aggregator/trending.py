@@ -9,16 +9,16 @@ from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lake.batch import Batch
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from lake.batch_log import save_with
+from lake.batch import Batch
+from lake.batch_log import record_batch
 from lake.tables import read_batch_table, upsert
-from streaming.job import Job
+from streaming.job import Bounded, Job, Provenance, Query
 from streaming.roles.aggregator import DURING
-from streaming.windows.salting import UNSALTED, Salt, Saltable, adding_up
+from streaming.windows.salting import UNSALTED, Salt, Saltable, collect_unsalted
 
 CLICKS = "silver.clicks_enriched"
 TABLE = "gold.trending"
@@ -58,8 +58,13 @@ def ranked(counts: pa.Table) -> pa.Table:
     return found.filter(pc.field("rank") <= RANKS).select(list(table_named(TABLE).stored))
 
 
-def save(batch: Batch, counts: pa.Table) -> int:
-    """Rank the windows whose counts changed anew."""
+def write(batch: Batch) -> None:
+    """Update the ranks of the windows whose counts changed in one micro-batch."""
+    counts = collect_unsalted(batch, ["views"])
+    record_batch(batch, _upsert_ranks(batch, counts))
+
+
+def _upsert_ranks(batch: Batch, counts: pa.Table) -> int:
     if not len(counts):
         return 0
     windows = pc.unique(counts["window_start"])
@@ -77,10 +82,13 @@ def job() -> Job:
         version=1,
         reads=(CLICKS,),
         writes=(TABLE,),
-        transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)),
-        mode="update",
-        process=save_with(adding_up(["views"], save)),
-        reach=timedelta(minutes=5),
-        counts=f"e.type = 'page_view' and e.product_id = r.product_id and {DURING}",
-        moves=f"e.type = 'page_view' and {DURING}",
+        query=Query(
+            transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)), output_mode="update"
+        ),
+        process=write,
+        bounded=Bounded(max_event_gap=timedelta(minutes=5)),
+        provenance=Provenance(
+            row_contains_event=f"e.type = 'page_view' and e.product_id = r.product_id and {DURING}",
+            row_affected_by_event=f"e.type = 'page_view' and {DURING}",
+        ),
     )

@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from lake.batch_log import save_with
+from lake.batch import Batch
+from lake.batch_log import record_batch
 from lake.tables import columns, upsert
-from streaming.job import Job
+from streaming.job import Bounded, Job, Provenance, Query
 
 CLICKS = "silver.clicks"
 TABLE = "gold.ad_clicks"
@@ -39,6 +40,12 @@ def ad_clicks(clicks: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
+def write(batch: Batch) -> None:
+    """Write one micro-batch."""
+    written = upsert(batch, TABLE, batch.rows.toArrow())
+    record_batch(batch, written)
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -47,8 +54,10 @@ def job() -> Job:
         version=1,
         reads=(CLICKS,),
         writes=(TABLE,),
-        transform=lambda tables: ad_clicks(tables[CLICKS]),
-        process=save_with(lambda batch, rows: upsert(batch, TABLE, rows)),
-        reach=timedelta(minutes=5),
-        counts="e.event_id = r.impression_event_id or e.event_id = r.click_event_id",
+        query=Query(transform=lambda tables: ad_clicks(tables[CLICKS])),
+        process=write,
+        bounded=Bounded(max_event_gap=timedelta(minutes=5)),
+        provenance=Provenance(
+            row_contains_event="e.event_id = r.impression_event_id or e.event_id = r.click_event_id",
+        ),
     )

@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from lake.batch_log import save_with
+from lake.batch import Batch
+from lake.batch_log import record_batch
 from lake.tables import columns, upsert_first_per_key
-from streaming.job import Job
+from streaming.job import Bounded, Job, Provenance, Query
 
 CLICKS, ORDERS = "silver.clicks", "silver.orders"
 TABLE = "gold.conversions"
@@ -39,6 +40,12 @@ def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
+def write(batch: Batch) -> None:
+    """Write one micro-batch."""
+    written = upsert_first_per_key(batch, TABLE, batch.rows.toArrow(), LATEST)
+    record_batch(batch, written)
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -47,9 +54,10 @@ def job() -> Job:
         version=1,
         reads=(CLICKS, ORDERS),
         writes=(TABLE,),
-        transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS]),
-        process=save_with(upsert_first_per_key(TABLE, LATEST)),
-        prefers=LATEST,
-        reach=timedelta(hours=24),
-        counts="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.cart_event_id",
+        query=Query(transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS])),
+        process=write,
+        bounded=Bounded(max_event_gap=timedelta(hours=24), pick_first_by=LATEST),
+        provenance=Provenance(
+            row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.cart_event_id",
+        ),
     )

@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
-from lake.batch_log import save_with
+from lake.batch import Batch
+from lake.batch_log import record_batch
 from lake.tables import columns, upsert_first_per_key
-from streaming.job import Job
+from streaming.job import Bounded, Job, Provenance, Query
 
 ORDERS, PAYMENTS = "silver.orders", "silver.payments"
 TABLE = "gold.order_payments"
@@ -42,6 +43,12 @@ def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
     return joined.select(*columns(table_named(TABLE)))
 
 
+def write(batch: Batch) -> None:
+    """Write one micro-batch."""
+    written = upsert_first_per_key(batch, TABLE, batch.rows.toArrow(), FIRST)
+    record_batch(batch, written)
+
+
 def job() -> Job:
     """Define the job."""
     return Job(
@@ -50,9 +57,11 @@ def job() -> Job:
         version=1,
         reads=(ORDERS, PAYMENTS),
         writes=(TABLE,),
-        transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS]),
-        process=save_with(upsert_first_per_key(TABLE, FIRST)),
-        prefers=FIRST,
-        reach=timedelta(hours=1),
-        counts="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.payment_event_id",
+        query=Query(transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS])),
+        process=write,
+        bounded=Bounded(max_event_gap=timedelta(hours=1), pick_first_by=FIRST),
+        provenance=Provenance(
+            row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id)"
+            " or e.event_id = r.payment_event_id",
+        ),
     )

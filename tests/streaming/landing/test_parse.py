@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from streaming.landing import parse
+from streaming.landing import parse as parsing
 from streaming.landing.job import typed
 from streaming.landing.parse import contracts, landing_columns, parse
 
@@ -147,8 +147,8 @@ def test_a_column_that_two_tables_declare_differently_keeps_its_type_in_each(
         ("clicks", 0, 0, b"u1", spelled(GOOD), None, ARRIVAL),
         ("payments", 0, 1, b"o1", spelled(paid), None, ARRIVAL),
     ]
-    monkeypatch.setattr(parse, "contracts", lambda: promised)
-    parse._steps.cache_clear()
+    monkeypatch.setattr(parsing, "contracts", lambda: promised)
+    parsing._steps.cache_clear()
     try:
         judged = parse(spark.createDataFrame(rows, RECORD)).orderBy("offset")
         here = judged.toArrow()
@@ -157,7 +157,7 @@ def test_a_column_that_two_tables_declare_differently_keeps_its_type_in_each(
             assert by_spark["user_id"] == user
             assert typed(here, contract).to_pylist()[number] == by_spark
     finally:
-        parse._steps.cache_clear()
+        parsing._steps.cache_clear()
 
 
 JSON = st.recursive(

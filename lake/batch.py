@@ -1,0 +1,54 @@
+"""Batch: the rows of one write, which tables it reads and writes, and the transaction id of its commits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from config.declarations import table_named
+from config.settings import Settings
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One micro-batch of a job: its rows and its position (generation, epoch, id)."""
+
+    rows: DataFrame
+    job: str
+    id: int
+    epoch: int
+    generation: int
+    settings: Settings
+
+    records: int = 0
+    """Kafka records in it, counted by offsets."""
+
+    closing: bool = False
+    """Whether it holds rows that were finalized on request (`stream run --close`)."""
+
+    closed_until: datetime | None = None
+    """The watermark: rows that are final before this event time no longer change; None for a job without state."""
+
+    already_landed: Mapping[str, int] = field(default_factory=dict)
+    """By topic, the last offset that may already be in the tables, from an unfinished batch or another generation."""
+
+    is_replay: bool = False
+    """A replay sees all of history: it sets no event aside as late, and it does not write the archive."""
+
+    input_generations: Mapping[str, int] = field(default_factory=dict)
+    """The generation of each input table that differs from the batch's own."""
+
+    def generation_of(self, name: str) -> int:
+        """Return the generation in which this batch reads or writes a table."""
+        return self.input_generations.get(name, self.generation)
+
+    def path(self, name: str) -> Path:
+        """Return the location of a table that this batch reads or writes."""
+        return table_named(name).path(self.settings.warehouse, self.generation_of(name))
+
+    @property
+    def txn_app_id(self) -> str:
+        """Return Delta's application id; it contains the epoch, so that a new checkpoint's batches are not skipped."""
+        return f"{self.job}/g{self.generation}/e{self.epoch}{'/close' if self.closing else ''}"
