@@ -3,10 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lake.batch import Batch
-
 from config.settings import Settings
 from lake import ledger
+from lake.batch import Batch
 
 
 def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
