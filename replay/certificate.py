@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from config.declarations import table_named
 from config.discovery import provided
 from config.files import write_whole
+from config.parallel import in_parallel
 from config.settings import Settings
 from expectations.parity.comparison import Watch, compared, generation_side
 from expectations.parity.reasons import Explained
@@ -81,6 +82,12 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
         if other := module.side(spark, settings):
             compared_with[module.TITLE] = other.run
             against[module.TITLE] = compared(spark, settings, mine, other, jobs=jobs, watch=watch)
+
+    def content(name: str) -> dict[str, Any]:
+        rows = read(spark, name, settings.warehouse, replay.generation)
+        return {"rows": rows.count(), "hash": content_hash(rows, table_named(name))}
+
+    contents = in_parallel(content, sorted(replay.tables), settings.streaming.parallel_writes)
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
     return {
         "generation": replay.generation,
@@ -94,13 +101,7 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
         },
         "logic": {job.name: {"version": job.version, "code": code_version(job)} for job in jobs if job.module},
         "ledger": {term: ledger.total(entries, term) for term in ("input", *ledger.TERMS)},
-        "tables": {
-            name: {
-                "rows": read(spark, name, settings.warehouse, replay.generation).count(),
-                "hash": content_hash(read(spark, name, settings.warehouse, replay.generation), table_named(name)),
-            }
-            for name in sorted(replay.tables)
-        },
+        "tables": dict(zip(sorted(replay.tables), contents, strict=True)),
         "against": {
             what: {name: _told(explained) for name, explained in found.items()} for what, found in against.items()
         },
@@ -115,7 +116,8 @@ def load(settings: Settings, generation: int) -> Certificate | None:
 
 def _told(explained: Explained) -> dict[str, Any]:
     parity = explained.parity
-    rows = explained.rows.filter("reason = 'unexplained'").limit(SAMPLE).collect()
+    unexplained = explained.rows.filter("reason = 'unexplained'").limit(SAMPLE)
+    rows = unexplained.collect() if explained.unexplained else []
     return {
         "equal": parity.equal,
         "by_reason": explained.by_reason,
