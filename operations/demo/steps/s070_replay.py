@@ -54,4 +54,9 @@ def _show(console: Console, proof: Certificate) -> None:
         console.print(f"Compared with {what}: {equal:,} rows equal; {differing}.")
 
 
-step = Step(title="Kappa: replay the log, prove the result, serve it", part="replay", run=run)
+step = Step(
+    title="Kappa: replay the log, prove the result, serve it",
+    part="replay",
+    run=run,
+    pages={"Quality checks (Data Docs)": "reports/data-docs/index.html"},
+)
