@@ -27,8 +27,8 @@ demo: setup ## Run the main job, start to end
 test: setup ## Run the tests (ARGS="-k name" for some of them, WORKERS=1 in one process)
 	@$(pytest) $(ARGS)
 
-lint: packages ## Check style and format
-	@$(python) -m ruff check . && $(python) -m ruff format --check .
+lint: packages ## Check style, format and the order of the floors
+	@$(python) -m ruff check . && $(python) -m ruff format --check . && $(python) -m config.floors
 
 types: packages ## Check types
 	@$(python) -m mypy

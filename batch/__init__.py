@@ -1,1 +1,1 @@
-"""The batch layer of Lambda: silver and gold recomputed from the archive, checked, and published in one commit."""
+"""Batch layer, Lambda's way to correct history: recompute silver and gold from the archive, check, publish."""

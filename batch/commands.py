@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 
 from batch import fence, publications
-from config.locks import single_writer
 from config.settings import load_settings
+from lake.locks import single_writer
 
 if TYPE_CHECKING:
     from batch.run import Result
@@ -34,15 +34,15 @@ def run(
     settings = load_settings()
     with single_writer(settings, ["batch"]), console.status("Starting Spark …") as status:
         spark = session(settings, "lakehouse batch")
-        result = run_batch(spark, settings, full=full, watch=lambda what: status.update(f"{what} …"))
-        keep_up(settings)  # the first publication brings names; later ones are found by the same
+        result = run_batch(spark, settings, full=full, on_step=lambda what: status.update(f"{what} …"))
+        keep_up(settings)  # the first publication adds views; later ones are read through them
     show(result, console)
     raise typer.Exit(0 if result.publication else 1)
 
 
 @batch.command()
 def status() -> None:
-    """List the runs, how far in the log and in time each has read, and which is served.
+    """List the runs: the records and the event time that each covers, and which one is served.
 
     Example: lakehouse batch status
     """
@@ -62,16 +62,16 @@ def status() -> None:
             "[green]served[/]" if served and served.run == name else state,
         )
     if not table.row_count:
-        console.print("There was no run yet. Begin with: lakehouse batch run")
+        console.print("There is no run yet. Start with: lakehouse batch run")
         return
     console.print(table)
 
 
 @batch.command()
 def publish(
-    run: Annotated[str, typer.Option(help="The run to go back to, as `lakehouse batch status` names it.")],
+    run: Annotated[str, typer.Option(help="The run to serve, as listed by `lakehouse batch status`.")],
 ) -> None:
-    """Go back to a kept run: every reader sees its tables from the next query on.
+    """Serve a kept run again: every reader sees its tables from the next query on.
 
     Example: lakehouse batch publish --run 20261116T120000000
     """
@@ -82,7 +82,7 @@ def publish(
 
 
 def show(result: "Result", console: Console) -> None:
-    """Print what a run did and what it cost."""
+    """Print what a run computed and what it cost."""
     if result.publication and not result.changed:
         console.print(f"Nothing was landed since run {result.publication.run}, which is served.")
         return
@@ -101,4 +101,4 @@ def show(result: "Result", console: Console) -> None:
         when = f", complete until {until:%Y-%m-%d %H:%M:%S}" if until else ""
         console.print(f"✓ Published as publication {result.publication.number}{when}.", style="green")
     else:
-        console.print("✗ Not published: readers go on seeing the publication before.", style="red")
+        console.print("✗ Not published: readers still see the previous publication.", style="red")

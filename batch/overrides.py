@@ -1,4 +1,4 @@
-"""What the batch layer does another way than the stream, each with the reason; everything else is the jobs' own."""
+"""Overrides: the transformations that the batch layer computes differently, each with the reason."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,13 +19,21 @@ def trending(tables: Mapping[str, DataFrame]) -> DataFrame:
     return ranked.filter(F.col("rank") <= RANKS).select(*columns(table_named(TABLE)))
 
 
+def clicks_enriched(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Join all clicks with all users: the stream joins each micro-batch with the users known by then."""
+    return attach_tier(tables["silver.clicks"], tables["silver.users"])
+
+
+def whole_order_status(tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Compute the status of all orders at once: the stream adds each micro-batch to the table."""
+    return order_status(tables["silver.orders"])
+
+
 LOOKUP_TABLES = {"clicks_enriched": ("silver.users",)}
-"""Tables that a job looks up while it runs, and that are one of its inputs here."""
+"""Tables that a job looks up while it streams; in the batch layer they are inputs."""
 
 BATCH_OVERRIDES: dict[str, Callable[[Mapping[str, DataFrame]], DataFrame]] = {
     "trending": trending,
-    # The stream joins each micro-batch with the users known by then; here all are known.
-    "clicks_enriched": lambda tables: attach_tier(tables["silver.clicks"], tables["silver.users"]),
-    # The stream adds each micro-batch to the table; here there is one batch.
-    "order_status": lambda tables: order_status(tables["silver.orders"]),
+    "clicks_enriched": clicks_enriched,
+    "order_status": whole_order_status,
 }

@@ -1,10 +1,9 @@
-"""Publications: which rows of which runs are served -> one commit that all readers see at once."""
+"""Publications: one commit that names, for every table and segment, the run whose rows are served."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import deltalake
 import pyarrow as pa
 
 from batch import fence
@@ -14,16 +13,17 @@ from config.declarations import table_named
 from config.errors import LakehouseError
 from config.failpoints import failpoint
 from config.settings import Settings, nearest
+from lake.location import table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.publications"
 RUN_NAME = "%Y%m%dT%H%M%S%f"
-"""How a run is named: after the moment at which it began."""
+"""A run is named after its start time."""
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What was served from some moment on: a run, and for each table and segment the run that computed it."""
+    """One publication: its run, and for each table and segment the run that computed it."""
 
     number: int
     run: str
@@ -32,9 +32,9 @@ class Publication:
 
 
 def publications(settings: Settings) -> list[Publication]:
-    """List all publications, in their order."""
+    """List all publications in order."""
     found: dict[int, Publication] = {}
-    for row in read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist():
+    for row in read_arrow(table_location(settings, TABLE)).to_pylist():
         number = row["publication"]
         each = found.setdefault(number, Publication(number, row["run"], row["published_at"], {}))
         segments: Segments = each.tables.setdefault(row["table_name"], {})  # type: ignore[attr-defined]
@@ -43,13 +43,13 @@ def publications(settings: Settings) -> list[Publication]:
 
 
 def served(settings: Settings) -> Publication | None:
-    """Give the publication that is served now."""
+    """Return the served publication, or None."""
     return next(reversed(publications(settings)), None)
 
 
 def moments(settings: Settings) -> list[tuple[datetime, datetime]]:
-    """Give when each published run began, as its name tells, and when it was first served; in order."""
-    rows = read_arrow(table_named(TABLE).path(settings.warehouse), None, ("run", "published_at"))
+    """Return the start time of each published run and when it was first served, in order."""
+    rows = read_arrow(table_location(settings, TABLE), None, ("run", "published_at"))
     if not len(rows):
         return []
     first = rows.group_by("run", use_threads=False).aggregate([("published_at", "min")]).to_pylist()
@@ -69,13 +69,15 @@ def publish(settings: Settings, run: str, tables: Mapping[str, Segments]) -> Pub
         for segment, computed_by in segments.items()
     ]
     table = table_named(TABLE)
-    append_once(table.path(settings.warehouse), pa.Table.from_pylist(rows, arrow_schema(table)), "publication", number)
+    append_once(
+        table_location(settings, table.name), pa.Table.from_pylist(rows, arrow_schema(table)), "publication", number
+    )
     failpoint(f"after {TABLE}")
     return Publication(number, run, now, tables)
 
 
 def publish_again(settings: Settings, run: str) -> Publication:
-    """Go back to what was served when a run was published."""
+    """Serve again what was served when a run was published."""
     known = kept(settings)
     found = [each for each in known if each.run == run]
     if not found:
@@ -89,18 +91,18 @@ def publish_again(settings: Settings, run: str) -> Publication:
 
 
 def kept(settings: Settings) -> list[Publication]:
-    """List the publications that one can go back to: as many runs as are configured, the last first served last."""
+    """List the publications that can be served again: the last ones, as many as `batch.keep_publications`."""
     last_of_run = {each.run: each for each in publications(settings)}
     newest = sorted(last_of_run.values(), key=lambda each: each.number)
     return newest[-settings.section(BatchSettings).keep_publications :]
 
 
 def drop_unused(settings: Settings) -> int:
-    """Remove the rows of runs that no kept publication names; their files go when nobody can still be reading them."""
+    """Delete the rows of runs that no kept publication names; vacuum removes their files later."""
     used = {run for each in kept(settings) for segments in each.tables.values() for run in segments.values()}
     dropped = 0
     for name in {name for each in publications(settings) for name in each.tables}:
-        table = deltalake.DeltaTable(str(path(settings, name)))
+        table = path(settings, name).table()
         unused = {part[RUN] for part in table.partitions()} - used
         if unused:
             runs = ", ".join(f"'{run}'" for run in sorted(unused))

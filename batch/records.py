@@ -1,63 +1,45 @@
-"""Records: bronze.events -> every record parsed and judged, once; then sorted into silver, quarantine and duplicates.
+"""Records: bronze.events -> parsed and validated records, once; then silver, quarantine and duplicates.
 
-Parsing is what costs most, so what was found of a record is kept: a run parses only what came since the last. Which
-of several copies is the first is worked out anew for every day that got records. That is written again, in Spark:
-landing looks copies up in what it landed before, batch by batch; here they are all there at once.
+Parsing costs most, so parsed records are stored: a run parses only what is new. Duplicates are found again for every
+day that got records. The code for that is separate from landing's: landing looks duplicates up in earlier batches,
+here all records are present at once.
 """
 
-import hashlib
 from datetime import date
-from pathlib import Path
 
-import deltalake
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from batch.fence import Offsets
 from batch.segments import SEGMENT
 from config.failpoints import failpoint
-from config.settings import ROOT, Settings
+from config.settings import Settings
+from lake.location import Location, warehouse
 from lake.tables import ORIGIN
 from streaming.landing.classify import REUSED_ID
 from streaming.landing.job import parse_and_validate
 from streaming.landing.parse import Contract, landing_columns
 
 Days = dict[str, set[date]]
-"""By topic, days of event time."""
-
-LOGIC = (
-    "streaming/**/*.py",
-    "batch/**/*.py",
-    "expectations/rules/*.yaml",
-    "config/topics/*.yaml",
-    "config/tables/*.yaml",
-)
+"""Days of event time, by topic."""
 
 
-def folder(settings: Settings) -> Path:
-    """Say where the judged records are kept."""
-    return settings.warehouse / "batch" / "judged"
+def folder(settings: Settings) -> Location:
+    """Return the location of the parsed records."""
+    return warehouse(settings) / "batch" / "judged"
 
 
-def logic() -> str:
-    """Tell one state of rules and code from another: what other logic found is no base to build on."""
-    digest = hashlib.sha256()
-    for file in sorted(path for pattern in LOGIC for path in ROOT.glob(pattern)):
-        digest.update(file.relative_to(ROOT).as_posix().encode() + file.read_bytes())
-    return digest.hexdigest()
-
-
-def known_logic(settings: Settings) -> str | None:
-    """Give the logic that the kept records were judged by."""
-    path = str(folder(settings))
-    if not deltalake.DeltaTable.is_deltatable(path):
+def judged_by(settings: Settings) -> str | None:
+    """Return the version of the code that judged the records."""
+    if not folder(settings).is_table():
         return None
-    found = (commit.get("userMetadata") for commit in deltalake.DeltaTable(path).history())
-    return next((logic for logic in found if logic), None)
+    found = (commit.get("userMetadata") for commit in folder(settings).table().history())
+    return next((version for version in found if version), None)
 
 
-def judge(archive: DataFrame, settings: Settings, *, full: bool) -> None:
-    """Parse and judge the records that were not yet, or all."""
+def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bool) -> None:
+    """Parse and judge the records that were not judged yet, or all if they were judged by other code."""
+    full = full or judged_by(settings) != code_version
     path = str(folder(settings))
     broken = F.size("rules") > 0
     new = archive
@@ -69,17 +51,17 @@ def judge(archive: DataFrame, settings: Settings, *, full: bool) -> None:
         *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "dedup_hash", "event"),
         F.when(broken, F.col("key")).alias("key"),
         F.when(broken, F.col("value")).alias("value"),
-        # The event time of a broken record may be anything.
+        # The event time of an invalid record can be anything.
         F.when(broken, F.to_date("arrival_time")).otherwise(F.to_date("event_time")).alias(SEGMENT),
     )
-    writer = found.write.format("delta").partitionBy(SEGMENT).option("userMetadata", logic())
+    writer = found.write.format("delta").partitionBy(SEGMENT).option("userMetadata", code_version)
     writer = writer.mode("overwrite").option("overwriteSchema", True) if full else writer.mode("append")
     writer.save(path)
     failpoint("after batch judged")
 
 
 def days_beyond(records: DataFrame, offsets: Offsets) -> Days:
-    """List the days that got records beyond some offsets: whoever judged them, be it a run that was never published."""
+    """Return the days with records beyond some offsets, also if an unpublished run parsed them."""
     ends = [(topic, partition, end) for (topic, partition), end in offsets.items()]
     fence = records.sparkSession.createDataFrame(ends, "topic string, partition int, end bigint")
     found: Days = {}
@@ -94,9 +76,9 @@ def _beyond(records: DataFrame, ends: DataFrame) -> DataFrame:
 
 
 def exceptions(records: DataFrame, horizon_minutes: int) -> DataFrame:
-    """Find the records that are not the first copy of their event, and whether they reuse its id for another."""
+    """Find the records that are not the first copy of their event, and whether they reuse its id for other content."""
     valid = records.filter(F.size("rules") == 0)
-    # Nearly every event is alone: find those that are not by a number, and look only at these by their names.
+    # Nearly every event is unique: find candidates by hash, and compare only those by id.
     repeated = valid.groupBy("dedup_hash").count().filter("count > 1").select("dedup_hash")
     stretch = F.floor(F.unix_micros("event_time") / (horizon_minutes * 60_000_000))
     log = Window.partitionBy("topic", "event_id", stretch).orderBy("partition", "offset")
@@ -111,19 +93,19 @@ def exceptions(records: DataFrame, horizon_minutes: int) -> DataFrame:
 
 
 def landed(records: DataFrame, aside: DataFrame, contract: Contract) -> DataFrame:
-    """Give the events of a topic: valid, each once."""
+    """Return the valid events of a topic, each once."""
     valid = records.filter((F.col("topic") == contract.topic.name) & (F.size("rules") == 0))
     once = valid.join(F.broadcast(aside.select(*ORIGIN)), list(ORIGIN), "left_anti")
     return once.select(*landing_columns(contract), SEGMENT)
 
 
 def duplicates(records: DataFrame, aside: DataFrame) -> DataFrame:
-    """Give the further copies of events."""
+    """Return the duplicates."""
     return records.join(F.broadcast(aside.filter("not reused")), list(ORIGIN))
 
 
 def quarantined(records: DataFrame, aside: DataFrame, archive: DataFrame) -> DataFrame:
-    """Give the records that broke a rule; one that reuses an id is read from the archive, as it looked valid."""
+    """Return the records that broke a rule; the value of one that reuses an id comes from the archive."""
     nothing = F.lit(None).cast("struct<partition:int,offset:bigint>")
     broken = records.filter(F.size("rules") > 0).withColumn("duplicate_of", nothing)
     reused = aside.filter("reused").select(*ORIGIN, "duplicate_of")

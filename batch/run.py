@@ -1,34 +1,33 @@
-"""A run of the batch layer: write aside, audit, publish."""
+"""A run of the batch layer: write, audit, publish."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from batch import fence, publications, records
+from batch import code_versions, fence, publications, records
 from batch.fence import Fence
 from batch.publications import Publication
-from batch.rebuild import Rebuild, Watch
+from batch.rebuild import OnStep, Rebuild
 from batch.segments import Segments
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from expectations.gate import Audit, audit
 from lake.costs import Cost, measured, record_cost
+from lake.location import table_location, warehouse
 
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to: a publication, or an audit that forbade one."""
+    """The result of a run: a publication, or an audit that prevented one."""
 
     run: str
     fence: Fence
     full: bool
     changed: Mapping[str, int]
-    """By table, how many segments were computed."""
+    """The number of segments computed, by table."""
 
     audit: Audit | None
     publication: Publication | None
@@ -36,28 +35,32 @@ class Result:
     audit_seconds: float = 0.0
 
 
-def run(spark: SparkSession, settings: Settings, *, full: bool, watch: Watch) -> Result:
-    """Recompute what changed since the last publication, or all; publish it if every check lets it pass."""
-    archive_path = table_named(fence.ARCHIVE).path(settings.warehouse)
-    if not deltalake.DeltaTable.is_deltatable(str(archive_path)):
+def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep) -> Result:
+    """Recompute what changed since the last publication, or everything; publish it if the audit passes."""
+    archive_path = table_location(settings, fence.ARCHIVE)
+    if not archive_path.is_table():
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
     last = publications.served(settings)
-    full = full or last is None or records.known_logic(settings) != records.logic()
+    versions = code_versions.current()
+    before = code_versions.of_run(settings, last.run) if last else {}
+    full = full or last is None or code_versions.needs_full_run(before, versions)
     name = datetime.now(UTC).strftime(publications.RUN_NAME)[:-3]
-    with measured(spark, settings.warehouse / "batch") as cost:
+    with measured(spark, warehouse(settings) / "batch") as cost:
         archive, limit = fence.take(spark, settings)
         if not limit.offsets:
             raise LakehouseError("The archive is empty.", "lakehouse stream run --until-caught-up")
-        watch("bronze.events")
-        records.judge(archive, settings, full=full)
+        on_step("bronze.events")
+        records.judge(archive, settings, versions[code_versions.SILVER], full=full)
         base = None if full else last
-        rebuild = Rebuild(spark, settings, name, base.tables if base else {})
-        rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, watch)
-        rebuild.gold(watch)
+        stale = code_versions.stale(before, versions)
+        rebuild = Rebuild(spark, settings, name, base.tables if base else {}, stale)
+        rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, on_step)
+        rebuild.gold(on_step)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)
         fence.record_fence(settings, name, limit)
-        watch("checks")
+        code_versions.record(settings, name, versions)
+        on_step("checks")
         began = time.monotonic()
         found = _audit(rebuild, settings)
         audit_seconds = time.monotonic() - began

@@ -1,16 +1,14 @@
-"""Segments: the rows of a batch table by day and run -> what a publication names, and a run can leave as it is.
+"""Segments: the rows of a batch table by day and run; a publication names which of them are served.
 
-A run only ever adds rows, each with the run that computed it and the segment it lies in. Which of them are served is
-said elsewhere, in one commit; so a run that fails, or is killed, has changed nothing that anyone reads.
+A run only adds rows, each with its run and its segment. Publishing is a separate commit, so a run that fails or is
+killed changes nothing that readers see.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import date
 from functools import reduce
 from operator import or_
-from pathlib import Path
 
-import deltalake
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -18,36 +16,37 @@ from pyspark.sql import functions as F
 from config.declarations import Table, table_named
 from config.failpoints import failpoint
 from config.settings import Settings
+from lake.location import Location, warehouse
 from lake.tables import columns
 
 RUN, SEGMENT = "run", "segment"
-# The one segment of a table that is not kept by days.
+# The only segment of a table that is not kept by days.
 WHOLE = date(1970, 1, 1)
 Segments = dict[date, str]
-"""By segment, the run whose rows count."""
+"""By segment, the run whose rows are served."""
 
 
-def path(settings: Settings, name: str) -> Path:
-    """Say where the batch layer keeps its form of a table."""
-    return settings.warehouse / "batch" / name
+def path(settings: Settings, name: str) -> Location:
+    """Return the location of a table of the batch layer."""
+    return warehouse(settings) / "batch" / name
 
 
 def by_days(table: Table) -> bool:
-    """Tell whether a table is kept by days of event time; others are small, and one segment."""
+    """Return whether a table is kept by days of event time; other tables are small and have one segment."""
     return bool(table.partitioned_by)
 
 
 def segment_of(table: Table) -> Column:
-    """Say which segment a row lies in."""
+    """Return the segment of a row."""
     return F.col(table.partitioned_by[0]) if table.partitioned_by else F.lit(WHOLE)
 
 
 def write(rows: DataFrame, name: str, run: str, settings: Settings, segment: Column | None = None) -> None:
-    """Add the rows of a run; nobody sees them until they are published."""
+    """Append the rows of a run; readers do not see them until they are published."""
     table = table_named(name)
-    lies_in = segment_of(table) if segment is None else segment
+    of_row = segment_of(table) if segment is None else segment
     (
-        rows.select(*columns(table), lies_in.alias(SEGMENT), F.lit(run).alias(RUN))
+        rows.select(*columns(table), of_row.alias(SEGMENT), F.lit(run).alias(RUN))
         .write.format("delta")
         .mode("append")
         .partitionBy(SEGMENT, RUN)
@@ -58,16 +57,15 @@ def write(rows: DataFrame, name: str, run: str, settings: Settings, segment: Col
 
 
 def written(settings: Settings, name: str, run: str) -> set[date]:
-    """Name the segments that a run has rows in."""
-    where = str(path(settings, name))
-    if not deltalake.DeltaTable.is_deltatable(where):
+    """Return the segments in which a run has rows."""
+    if not path(settings, name).is_table():
         return set()
-    parts = deltalake.DeltaTable(where).partitions(file_pruning_predicate=[(RUN, "=", run)])
+    parts = path(settings, name).table().partitions(file_pruning_predicate=[(RUN, "=", run)])
     return {date.fromisoformat(str(part[SEGMENT])) for part in parts}
 
 
 def read(spark: SparkSession, settings: Settings, name: str, segments: Mapping[date, str]) -> DataFrame:
-    """Read the rows that count, as the table itself has them."""
+    """Read the given segments with the columns of the table."""
     table = table_named(name)
     if not segments:
         return spark.createDataFrame([], table.ddl)
@@ -76,7 +74,7 @@ def read(spark: SparkSession, settings: Settings, name: str, segments: Mapping[d
 
 
 def _among(segments: Mapping[date, str]) -> Column:
-    """Write the segments that count as a condition by which whole folders are passed over."""
+    """Return the filter for some segments; Spark prunes partitions by it."""
     by_run: dict[str, list[date]] = {}
     for segment, run in segments.items():
         by_run.setdefault(run, []).append(segment)
@@ -87,7 +85,7 @@ def _among(segments: Mapping[date, str]) -> Column:
 
 
 def rows_of(segments: Mapping[date, str]) -> pc.Expression:
-    """Write the segments that count as who reads without Spark takes them."""
+    """Return the same filter for PyArrow."""
     return reduce(
         or_,
         ((pc.field(SEGMENT) == segment) & (pc.field(RUN) == run) for segment, run in segments.items()),
@@ -96,6 +94,6 @@ def rows_of(segments: Mapping[date, str]) -> pc.Expression:
 
 
 def only(segments: Mapping[date, str], days: Iterable[date] | None) -> Segments:
-    """Take the segments of some days, or all of them."""
+    """Keep the segments of some days, or all of them."""
     wanted = None if days is None else set(days)
     return {segment: run for segment, run in segments.items() if wanted is None or segment in wanted}

@@ -1,16 +1,15 @@
-"""Tracing in the batch layer: which of its rows are served, for `lakehouse trace`, which runs without Spark."""
-
-from pathlib import Path
+"""Tracing: the served rows of the batch layer, for `lakehouse trace`, which runs without Spark."""
 
 from batch import publications
 from batch.segments import RUN, SEGMENT, path
 from config.settings import Settings
+from lake.location import Location
 
 LAYER = "batch"
 
 
-def served(settings: Settings) -> dict[str, tuple[Path, str]]:
-    """Return, for each published table, its path and the SQL condition that selects its served rows r."""
+def served(settings: Settings) -> dict[str, tuple[Location, str]]:
+    """Return, for each published table, its location and the SQL condition for its served rows `r`."""
     publication = publications.served(settings)
     found = {}
     for name, segments in (publication.tables if publication else {}).items():

@@ -5,6 +5,7 @@ from batch.merge import comparable, merged
 from batch.segments import path
 from config.declarations import table_named, tables
 from config.settings import Settings
+from lake.location import table_location
 from lake.views import delta
 from lake.views import table_views as of_stream
 
@@ -30,7 +31,7 @@ def views(settings: Settings) -> dict[str, str]:
 def _published(settings: Settings, name: str) -> str:
     """Take, of all rows there are, those that the last publication names when it is read."""
     table = table_named(name)
-    named = delta(table_named(publications.TABLE).path(settings.warehouse))
+    named = delta(table_location(settings, publications.TABLE))
     columns = ", ".join(f"t.`{column}`" for column in table.stored)
     valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
     rows = (
@@ -42,7 +43,7 @@ def _published(settings: Settings, name: str) -> str:
 
 
 def _complete_until(settings: Settings) -> str:
-    named = delta(table_named(publications.TABLE).path(settings.warehouse))
-    fences = delta(table_named(fence.TABLE).path(settings.warehouse))
+    named = delta(table_location(settings, publications.TABLE))
+    fences = delta(table_location(settings, fence.TABLE))
     run = f"(select max_by(run, publication) from {named})"  # noqa: S608
     return f"(select max(complete_until) from {fences} where run = {run})"  # noqa: S608

@@ -5,6 +5,7 @@ from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.location import table_location
 from local.simulator.bulk import generated, topic_and_partition
 from local.simulator.plan import Plan
 
@@ -25,6 +26,6 @@ def archive(spark: SparkSession, settings: Settings, plan: Plan) -> int:
         F.to_date(F.timestamp_millis("arrival_ms")).alias("arrival_date"),
     )
     table = table_named(ARCHIVE)
-    path = str(table.path(settings.warehouse))
+    path = str(table_location(settings, table.name))
     rows.write.format("delta").partitionBy(*table.partitioned_by).save(path)
     return spark.read.format("delta").load(path).count()

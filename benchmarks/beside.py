@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -27,7 +28,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     names = ("landing", GOLD)
     Runner(settings, spark).run([job_named(name) for name in names], until_caught_up=True)
     silver = settings.warehouse / "silver" / "payments" / "g1"
-    gold = last_checkpoint(job_named(GOLD), settings).path
+    gold = Path(str(last_checkpoint(job_named(GOLD), settings).location))
 
     @contextmanager
     def beside_a_replay() -> Iterator[None]:

@@ -80,7 +80,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     clicks = NaiveChain(settings, spark, "clicks", feed)
     payments = NaiveChain(settings, spark, "payments", feed)
     silver = settings.warehouse / "silver"
-    gold = last_checkpoint(job_named(GOLD), settings).path
+    gold = Path(str(last_checkpoint(job_named(GOLD), settings).location))
     chains = {
         "silver": Chain("clicks", lambda: following(settings, spark, "landing"), silver / "clicks" / "g1"),
         "naive_silver": Chain("clicks", lambda: _naive(clicks, clicks.to_silver), clicks.home / "silver"),

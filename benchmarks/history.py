@@ -17,10 +17,11 @@ from benchmarks._archive import ARCHIVE, archive
 from benchmarks._memory import memory
 from benchmarks._timing import took
 from benchmarks.landing import parsed_events, write_nowhere
-from config.declarations import table_named, topics
+from config.declarations import topics
 from config.settings import ROOT, Settings
 from expectations.parity.comparison import compared, generation_side
 from lake import generations
+from lake.location import table_location
 from local.simulator.plan import Plan
 from replay import manifest
 from replay.run import run as run_replay
@@ -52,6 +53,7 @@ import time
 began = time.perf_counter()
 from config.settings import load_settings
 from dashboard.report import write
+from lake.location import table_location
 write(load_settings())
 print(time.perf_counter() - began)
 """
@@ -78,10 +80,10 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
         shutil.rmtree(settings.home / folder, ignore_errors=True)
     records = archive(spark, settings, Plan(seed=1, events=events, days=max(events // A_DAY, 1)))
     names = [name for name, topic in topics().items() if topic.archived]
-    bronze = spark.read.format("delta").load(str(table_named(ARCHIVE).path(settings.warehouse)))
+    bronze = spark.read.format("delta").load(str(table_location(settings, ARCHIVE)))
     limit = took(lambda: write_nowhere(bronze.select(*parsed_events(names))))
     with memory(spark) as used:
-        result = run_batch(spark, settings, full=True, watch=_nothing)
+        result = run_batch(spark, settings, full=True, on_step=_nothing)
         todo = manifest.new(settings, list(jobs().values()), "bronze", "earliest")
         built = run_replay(spark, settings, todo)
         differing: list[int] = []
@@ -97,7 +99,7 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
     # Served, so that the report reads it as one of its answers.
     generations.switch(settings, dict.fromkeys(built.tables, built.generation), "promote")
     report, report_peak = _alone(REPORT, LAKEHOUSE_HOME=str(settings.home))
-    archived = str(table_named(ARCHIVE).path(settings.warehouse))
+    archived = str(table_location(settings, ARCHIVE))
     duckdb, peak = _alone(DUCKDB, archived, PYTHONPATH=str(ROOT / "tests" / "support"))
     assert result.publication
     return {

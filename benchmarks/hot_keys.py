@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from benchmarks._timing import took
 from config.declarations import table_named
 from config.settings import Settings
+from lake.location import table_location
 from lake.tables import columns, create_missing
 from streaming.job import job_named
 from streaming.runner import Runner
@@ -55,7 +56,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
 def _write_clicks(settings: Settings, spark: SparkSession) -> None:
     """Write page views of an hour, in order, in some commits."""
     table = table_named("silver.clicks_enriched")
-    create_missing((table.name,), settings.warehouse, 1)
+    create_missing((table.name,), settings, 1)
     for commit in range(COMMITS):
         share = CLICKS // COMMITS
         ids = spark.range(commit * share, (commit + 1) * share)
@@ -70,7 +71,7 @@ def _write_clicks(settings: Settings, spark: SparkSession) -> None:
         }
         rows = ids.select(*(known.get(name, F.lit(None)).alias(name) for name in table.stored))
         rows = rows.withColumn("event_date", F.to_date("event_time")).select(*columns(table))
-        rows.write.format("delta").mode("append").save(str(table.path(settings.warehouse)))
+        rows.write.format("delta").mode("append").save(str(table_location(settings, table.name)))
 
 
 def _forget(settings: Settings) -> None:
@@ -79,6 +80,6 @@ def _forget(settings: Settings) -> None:
 
 
 def _answer(settings: Settings) -> list[dict[str, Any]]:
-    path = str(table_named(f"gold.{JOB}").path(settings.warehouse))
+    path = str(table_location(settings, f"gold.{JOB}"))
     rows = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(use_threads=False)
     return list(rows.sort_by([("window_start", "ascending"), ("product_id", "ascending")]).to_pylist())

@@ -133,11 +133,10 @@ class Table(Declaration):
         lateness = topics()[str(self.topic or self.lateness_of)].lateness
         return None if lateness.allowance is None else lateness.allowance + lateness.max_clock_ahead
 
-    def path(self, warehouse: Path, generation: int = 1) -> Path:
-        """Say where the table is; silver and gold have a folder for each generation."""
-        layer, _, name = self.name.partition(".")
-        folder = warehouse / layer / name
-        return folder / f"g{generation}" if layer in ("silver", "gold") else folder
+    @property
+    def has_generations(self) -> bool:
+        """Return whether a replay builds the table again, each time as a table of its own."""
+        return self.layer in ("silver", "gold")
 
 
 D = TypeVar("D", bound=Declaration)

@@ -6,7 +6,6 @@ config/jars.sha256. Read the difference before committing it.
 `python -m config.jars --remove` takes away the jars that only this checkout uses.
 """
 
-import fcntl
 import hashlib
 import shutil
 import sys
@@ -14,9 +13,11 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from config.errors import LakehouseError
+from config.locks import exclusive
 from config.settings import ROOT, Settings, load_settings
 
 IVY_FILE = ROOT / "config" / "ivy.xml"
@@ -164,13 +165,8 @@ def _put(fresh: Path, folder: Path) -> None:
 @contextmanager
 def _alone(cache: Path) -> Iterator[None]:
     """Wait until no other checkout changes the cache."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            print("Another checkout is fetching jars; waiting for it ...", flush=True)
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    waits = partial(print, "Another checkout is fetching jars; waiting for it ...", flush=True)
+    with exclusive(cache / "lock", waits):
         yield
 
 

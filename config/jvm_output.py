@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 NOT_SHOWN = (
     b"WARNING: Using incubator modules: ",  # Spark's launcher asks for this module itself
+    b'Setting default log level to "',  # the levels are those of config/log4j2.properties
+    b"To adjust logging level use sc.setLogLevel",
     b"SLF4J(W): Class path contains multiple SLF4J providers",
     b"SLF4J(W): Found provider ",
     b"SLF4J(W): See https://www.slf4j.org/codes.html",

@@ -1,56 +1,41 @@
-"""One writer for each job: a lock that the operating system frees when its holder dies."""
+"""Lock files: held by one process at a time; the operating system releases them when their holder dies."""
 
 import fcntl
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from config.errors import LakehouseError
-from config.settings import Settings
 
 
 @contextmanager
-def single_writer(settings: Settings, jobs: list[str]) -> Iterator[None]:
-    """Hold the locks of the jobs, or refuse and name who holds one."""
-    with ExitStack() as held:
-        for job in jobs:
-            held.enter_context(_lock(settings, job))
+def exclusive(path: Path, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold a lock file, after waiting for the process that holds it; `on_wait` is called once before waiting."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        if not _try_lock(file):
+            on_wait()
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def holder(settings: Settings, job: str) -> dict[str, Any] | None:
-    """Say who is writing a job now, if anyone is."""
-    path = _path(settings, job)
-    if not path.exists():
-        return None
-    with path.open("r+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            return dict(json.loads(file.read() or "{}"))
-    return None
-
-
 @contextmanager
-def _lock(settings: Settings, job: str) -> Iterator[None]:
-    path = _path(settings, job)
+def claim(path: Path, job: str) -> Iterator[None]:
+    """Hold the lock file of a job; raise an error that names the holder if another process has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            other = json.loads(file.read() or "{}")
+        if not _try_lock(file):
+            other = _read(file)
             raise LakehouseError(
                 f"'{job}' is already being run by process {other.get('pid')}, since {other.get('since')}: "
                 f"{other.get('command')}",
                 f"Stop that one first (Ctrl-C there, or: kill {other.get('pid')}).",
-            ) from None
+            )
         file.truncate(0)
         now = datetime.now(UTC).isoformat(timespec="seconds")
         file.write(json.dumps({"pid": os.getpid(), "since": now, "command": " ".join(sys.argv)}))
@@ -58,5 +43,22 @@ def _lock(settings: Settings, job: str) -> Iterator[None]:
         yield
 
 
-def _path(settings: Settings, job: str) -> Path:
-    return settings.home / "locks" / f"{job}.lock"
+def claimed_by(path: Path) -> dict[str, Any] | None:
+    """Return the process that holds a claim: its id, since when, and its command; None if there is none."""
+    if not path.exists():
+        return None
+    with path.open("r+") as file:
+        return None if _try_lock(file) else _read(file)
+
+
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _read(file: IO[str]) -> dict[str, Any]:
+    file.seek(0)
+    return dict(json.loads(file.read() or "{}"))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -14,11 +13,10 @@ import pyarrow.compute as pc
 import yaml
 
 from batch import fence, publications, segments
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import ROOT, Settings
 from lake import batch_log, costs, generations, ledger
-from lake.costs import size_of
+from lake.location import Location, storage, table_location, warehouse
 from lake.tables import read_arrow, scan_arrow
 from local.simulator.truth import read_truth
 from streaming.freshness import freshness
@@ -107,13 +105,13 @@ def gather(settings: Settings) -> Figures:
         accuracy=_accuracy(settings, truth),
         accurate_by="were generated" if truth else "the most complete answer counts",
         comparisons=[
-            json.loads(file.read_text()) for file in sorted((settings.home / "reports/comparisons").glob("*"))
+            json.loads(file.read() or "{}") for file in (storage(settings) / "reports" / "comparisons").children()
         ],
         costs=costs.recorded_costs(settings),
         lines=lines_of_features(),
-        stored={layer: size_of(settings.warehouse / layer) for layer in ("bronze", "silver", "gold", "batch")},
+        stored={layer: (warehouse(settings) / layer).size() for layer in ("bronze", "silver", "gold", "batch")},
         freshness=freshness(settings),
-        certificates=_pages(settings, "replays/g*/certificate.json"),
+        certificates=_certificates(settings),
     )
 
 
@@ -121,14 +119,16 @@ def _flow(settings: Settings) -> dict[str, int]:
     """Add up where the records went when they first came; a replay reads them again."""
     terms = ("input", *ledger.TERMS)
     # The first generation's, unless the archive came from elsewhere, and a replay was the first to land it.
-    landings = ledger.folder(settings, "landing", generations.FIRST).parent.parent.glob("g[0-9]*/landing")
+    of_generations = ledger.folder(settings, "landing", generations.FIRST).parent.parent.children("g[0-9]*")
+    landings = [folder / "landing" for folder in of_generations if (folder / "landing").is_table()]
     first = min(landings, key=lambda folder: int(folder.parent.name[1:]), default=None)
     rows = read_arrow(first, None, terms) if first else pa.table({})
     return {term: int(pc.sum(rows[term]).as_py() or 0) if len(rows) else 0 for term in terms}
 
 
-def _pages(settings: Settings, pattern: str) -> list[dict[str, Any]]:
-    return [json.loads(file.read_text()) for file in sorted(settings.home.glob(pattern))]
+def _certificates(settings: Settings) -> list[dict[str, Any]]:
+    replays = (storage(settings) / "replays").children("g*")
+    return [json.loads(text) for each in replays if (text := (each / "certificate.json").read())]
 
 
 @cache
@@ -162,7 +162,7 @@ def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, An
     served = generations.live(settings)[name]
     kept = {generations.FIRST: "stream, as it came"}
     kept.setdefault(served, f"stream, replayed (generation {served})")
-    answers = {answer: _hours(table_named(name).path(settings.warehouse, number)) for number, answer in kept.items()}
+    answers = {answer: _hours(table_location(settings, name, number)) for number, answer in kept.items()}
     closed = [batch_log.closed_until(settings, "views_per_minute", number) for number in kept]
     published = publications.served(settings)
     if published is not None:
@@ -182,7 +182,7 @@ def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, An
     ]
 
 
-def _hours(path: Path, which: pc.Expression | None = None) -> Counter[datetime]:
+def _hours(path: Location, which: pc.Expression | None = None) -> Counter[datetime]:
     """Add up the views of each hour, some rows at a time: however large the table is, few are in memory."""
     found: Counter[datetime] = Counter()
     hour = pc.floor_temporal(pc.field("window_start"), unit="hour")

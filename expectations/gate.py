@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -15,7 +14,6 @@ from rich.console import Console
 
 from config.declarations import table_named
 from config.errors import LakehouseError
-from config.parallel import in_parallel
 from config.settings import Settings
 from config.table_rules import LEDGER, view
 from expectations import data_docs, metrics
@@ -92,7 +90,7 @@ def audit(
     context, now = data_docs.context(settings), datetime.now(UTC)
     results: dict[Any, Any] = {}
     for layer, tables in groupby(sorted(frames), key=lambda table: table_named(table).layer):
-        checkpoint = _checkpoint(context, f"{name} {layer}", list(tables), there, settings.streaming.parallel_writes)
+        checkpoint = _checkpoint(context, f"{name} {layer}", list(tables), there)
         results |= checkpoint.run(batch_parameters=dict(frames), run_id=RunIdentifier(name, now)).run_results
     data_docs.publish(context, settings, list(results))
     findings = [finding for result in results.values() for finding in _findings(result)]
@@ -108,25 +106,6 @@ class _OfItsFrame(ValidationDefinition):  # type: ignore[misc]
         return super().run(batch_parameters={"dataframe": batch_parameters[self.name]}, **rest)
 
 
-class _Parallel(gx.Checkpoint):  # type: ignore[misc]
-    """Checks its tables in parallel threads: each check is many small queries, which Spark mostly plans."""
-
-    threads: int = 1
-
-    def _run_validation_definitions(self, **asked: Any) -> dict[Any, Any]:
-        run = partial(_run, checkpoint_id=self.id, **asked)
-        results = in_parallel(run, self.validation_definitions, self.threads)
-        keys = [
-            self._build_result_key(definition, asked["run_id"], result.batch_id)
-            for definition, result in zip(self.validation_definitions, results, strict=True)
-        ]
-        return dict(zip(keys, results, strict=True))
-
-
-def _run(definition: ValidationDefinition, **asked: Any) -> Any:
-    return definition.run(**asked)
-
-
 def _views(frames: Mapping[str, DataFrame], ledger: Entry | None) -> set[str]:
     """Give the tables, and what the ledger says of them, the names by which rules know them."""
     for name, frame in frames.items():
@@ -140,16 +119,15 @@ def _views(frames: Mapping[str, DataFrame], ledger: Entry | None) -> set[str]:
     return {*frames, LEDGER}
 
 
-def _checkpoint(context: Any, name: str, tables: list[str], there: set[str], threads: int) -> gx.Checkpoint:
+def _checkpoint(context: Any, name: str, tables: list[str], there: set[str]) -> gx.Checkpoint:
     """Put a layer's tables, each with its suite, into one checkpoint."""
+    source = context.data_sources.add_spark(name, persist=False)
     definitions = []
     for table in tables:
-        # A source of its own, as threads cannot share the engine that a source has.
-        source = context.data_sources.add_spark(f"{name} {table}", persist=False)
         frame = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(table)
         expected = context.suites.add_or_update(suite(table, there))
         definitions.append(context.validation_definitions.add(_OfItsFrame(name=table, data=frame, suite=expected)))
-    return _Parallel(name=name, validation_definitions=definitions, threads=threads)
+    return gx.Checkpoint(name=name, validation_definitions=definitions)
 
 
 def _findings(result: Any) -> Iterable[Finding]:

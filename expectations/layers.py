@@ -10,7 +10,8 @@ from expectations.gate import Audit, Finding, audit
 from expectations.ledger_check import live_generation
 from lake import generations, ledger
 from lake.ledger import LANDING, REDRIVE
-from lake.tables import read, table_exists
+from lake.location import table_location
+from lake.tables import read
 
 # Downstream first: what a table was made of is read after it, so that nothing is missed that was there in time.
 ORDER = ("gold", "silver", "bronze")
@@ -61,9 +62,9 @@ def _frames(spark: SparkSession, settings: Settings, live: dict[str, int]) -> di
     for table in sorted(tables().values(), key=lambda table: (*ORDER, table.layer).index(table.layer)):
         generation = live.get(table.name, generations.FIRST)
         if table.layer in ORDER and _exists(table, settings, generation):
-            found[table.name] = read(spark, table.name, settings.warehouse, generation)
+            found[table.name] = read(spark, table.name, settings, generation)
     return found
 
 
 def _exists(table: Table, settings: Settings, generation: int) -> bool:
-    return table_exists(table.path(settings.warehouse, generation))
+    return table_location(settings, table.name, generation).is_table()

@@ -74,17 +74,17 @@ def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[s
     It takes a log that is landed to its end: what still waits is nowhere yet.
     """
     generation = live_generation(settings)
-    tables = {name: read(spark, name, settings.warehouse, generation) for name in SIDE_TABLES}
+    tables = {name: read(spark, name, settings, generation) for name in SIDE_TABLES}
     late = _ids(tables["silver.late"].select("topic", "event_id"))
     copies = _ids(tables["silver.duplicates"].select("topic", "event_id"))
     quarantined = tables["silver.quarantine"].select(*ORIGIN)
     headers = F.expr("cast(filter(headers, h -> h.key = 'simulator_id')[0].value as string)").alias("event_id")
-    bronze = read(spark, "bronze.events", settings.warehouse)
+    bronze = read(spark, "bronze.events", settings)
     # What others sent has no such header, and is no business of the truth's.
     broken = _ids(bronze.join(F.broadcast(quarantined), list(ORIGIN)).select("topic", headers).dropna())
     redriven = [row for row in ledger.entries(settings, [REDRIVE]) if row["generation"] == generation]
     silver = [
-        read(spark, table.name, settings.warehouse, generation).withColumn("topic", F.lit(table.topic))
+        read(spark, table.name, settings, generation).withColumn("topic", F.lit(table.topic))
         for table in landed_tables()
     ]
     counted = _late_in_replay(spark, settings, generation, silver)
@@ -139,14 +139,14 @@ def live_generation(settings: Settings) -> int:
 def _places(spark: SparkSession, settings: Settings, ends: ledger.Ends, generation: int) -> DataFrame:
     """List every place where a record is, by its origin: the log, bronze, and what landing made of it."""
     found = _log(spark, settings, ends).withColumn("place", F.lit("log"))
-    bronze = read(spark, "bronze.events", settings.warehouse).select(*ORIGIN, F.lit("bronze").alias("place"))
+    bronze = read(spark, "bronze.events", settings).select(*ORIGIN, F.lit("bronze").alias("place"))
     found = found.unionByName(bronze)
     for table in landed_tables():
-        rows = read(spark, table.name, settings.warehouse, generation)
+        rows = read(spark, table.name, settings, generation)
         origin = (F.lit(table.topic).alias("topic"), "partition", "offset")
         found = found.unionByName(rows.select(*origin, F.lit("silver").alias("place")))
     for name, term in SIDE_TABLES.items():
-        rows = read(spark, name, settings.warehouse, generation)
+        rows = read(spark, name, settings, generation)
         found = found.unionByName(rows.select(*ORIGIN, F.lit(term).alias("place")))
     return found
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.location import table_location
 from lake.tables import append_once, arrow_schema
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def record(settings: Settings, name: str, now: datetime, findings: "Iterable[Fin
         for each in findings
     ]
     asked_by = name.split()[0]
-    path = table_named(TABLE).path(settings.warehouse) / asked_by
+    path = table_location(settings, TABLE) / asked_by
     append_once(
         path, pa.Table.from_pylist(rows, arrow_schema(table_named(TABLE))), asked_by, int(now.timestamp() * 1e6)
     )

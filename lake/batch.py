@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 
 from pyspark.sql import DataFrame
 
-from config.declarations import table_named
 from config.settings import Settings
+from lake.location import Location, table_location
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,9 @@ class Batch:
         """Return the generation in which this batch reads or writes a table."""
         return self.input_generations.get(name, self.generation)
 
-    def path(self, name: str) -> Path:
+    def location(self, name: str) -> Location:
         """Return the location of a table that this batch reads or writes."""
-        return table_named(name).path(self.settings.warehouse, self.generation_of(name))
+        return table_location(self.settings, name, self.generation_of(name))
 
     @property
     def txn_app_id(self) -> str:

@@ -1,7 +1,6 @@
-"""Micro-batches of jobs that follow tables: what each wrote, and up to when what it wrote is final."""
+"""The batch log, ops.batches: what each micro-batch of a table-reading job wrote, and its watermark."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -10,13 +9,14 @@ from config.declarations import table_named
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake.batch import Batch
+from lake.location import Location, table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.batches"
 
 
 def record_batch(batch: Batch, written: int) -> None:
-    """Record a batch, once."""
+    """Append a batch to the log, once."""
     row = {
         "job": batch.job,
         "generation": batch.generation,
@@ -33,14 +33,14 @@ def record_batch(batch: Batch, written: int) -> None:
 
 
 def closed_until(settings: Settings, job: str, generation: int = 1) -> datetime | None:
-    """Say before which event time the rows of a job are final: as far as its recorded batches know."""
+    """Return the event time before which a job's rows are final, by its recorded batches."""
     return max(
         (row["closed_until"] for row in _recorded(settings, job, generation) if row["closed_until"]), default=None
     )
 
 
 def last_batch(settings: Settings, job: str, generation: int = 1) -> dict[str, Any] | None:
-    """Give the last recorded micro-batch of a job."""
+    """Return the last recorded micro-batch of a job."""
     return max(
         (row for row in _recorded(settings, job, generation) if not row["by_request"]),
         key=lambda row: int(row["batch"]),
@@ -49,11 +49,11 @@ def last_batch(settings: Settings, job: str, generation: int = 1) -> dict[str, A
 
 
 def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:
-    """Read the batches of a job's last epoch: what an earlier one knew of time is no longer true."""
+    """Read the batches of a job's last epoch: watermarks of earlier epochs no longer hold."""
     rows = read_arrow(_folder(settings, job, generation)).to_pylist()
     epoch = max((row["epoch"] for row in rows), default=0)
     return [row for row in rows if row["epoch"] == epoch]
 
 
-def _folder(settings: Settings, job: str, generation: int) -> Path:
-    return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job
+def _folder(settings: Settings, job: str, generation: int) -> Location:
+    return table_location(settings, TABLE) / f"g{generation}" / job

@@ -1,13 +1,10 @@
-"""The catalog's names: a view for every table that can be asked for, for dbt, SQL clients and notebooks alike."""
+"""The catalog: a metastore view for every table, for dbt, SQL clients and notebooks."""
 
-import fcntl
 import importlib.util
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -15,6 +12,7 @@ from pyspark.sql import SparkSession
 from config.declarations import Table, tables
 from config.errors import LakehouseError
 from config.files import write_whole
+from config.locks import exclusive
 from config.settings import ROOT, Settings
 from config.spark import session
 from lake.views import described, views
@@ -22,16 +20,17 @@ from local.catalog import Catalog
 
 
 def connect(settings: Settings, name: str) -> SparkSession:
-    """Start the catalog unless it runs, and the process's session with it, every name in it up to date."""
+    """Start the catalog if needed, and a session that uses it, with every view up to date."""
     Catalog(settings).start()
-    with _alone(settings):  # the first makes the metastore's own tables: two at once would block each other
+    # The first session creates the metastore's own tables: two at once would block each other.
+    with exclusive(settings.home / "catalog" / "refreshing"):
         spark = session(settings, name, catalog=True)
         refresh(spark, settings)
     return spark
 
 
 def refresh(spark: SparkSession, settings: Settings) -> list[str]:
-    """Make the views as tables, generations and publications are now; tell which were not."""
+    """Create, change and drop views to match the tables, generations and publications; return the changed names."""
     wanted, there = queries(settings), _registered(settings)
     changed = [name for name, query in wanted.items() if there.get(name) != query]
     for layer in sorted({name.partition(".")[0] for name in changed}):
@@ -47,21 +46,21 @@ def refresh(spark: SparkSession, settings: Settings) -> list[str]:
 
 
 def in_use(settings: Settings) -> bool:
-    """Tell whether anyone has used the catalog here."""
+    """Return whether the catalog of this home was ever used."""
     return _register(settings).exists()
 
 
 def keep_up(settings: Settings) -> None:
-    """Refresh the catalog if anyone uses it.
+    """Refresh the catalog if it is in use.
 
-    Call it when tables were added and before they are served, and when some are to go and before they do.
+    Call it after tables were added and before they are served, and before tables are dropped.
     """
     if in_use(settings):
         bring_up(settings)
 
 
 def bring_up(settings: Settings) -> None:
-    """Refresh the catalog unless it is right, for who has no session with it: in a process of its own."""
+    """Refresh the catalog if needed, in its own process, for callers without a catalog session."""
     if _registered(settings) == queries(settings):
         return
     done = subprocess.run(
@@ -77,14 +76,14 @@ def bring_up(settings: Settings) -> None:
 
 
 def queries(settings: Settings) -> dict[str, str]:
-    """Give the query behind every name; a declared table that was never written is there too, without rows."""
+    """Return the query behind every name; a declared table that was never written is an empty view."""
     found = views(settings)
     empty = {name: _empty(table) for table in tables().values() for name in _names(table) if name not in found}
     return found | empty
 
 
 def _put(spark: SparkSession, name: str, query: str) -> None:
-    """Make a view, or change it where it stands: replaced, it would be gone for a moment, for who asks just then."""
+    """Create a view or ALTER it in place: CREATE OR REPLACE drops it briefly, and concurrent readers would fail."""
     comment = described(name).replace("\\", "\\\\").replace("'", "\\'")
     if spark.catalog.tableExists(name):
         spark.sql(f"alter view {name} as {query}")
@@ -94,9 +93,9 @@ def _put(spark: SparkSession, name: str, query: str) -> None:
 
 
 def _names(table: Table) -> list[str]:
-    """Name a table, and what is merged of it where there is a batch layer."""
+    """Return the names under which a table can be queried."""
     short = table.name.partition(".")[2]
-    # Asked for one after the other: of a package that was left out, a module cannot even be looked for.
+    # One after the other: find_spec cannot look for a module in a package that does not exist.
     there = importlib.util.find_spec("batch") and importlib.util.find_spec("batch.views")
     both = table.layer == "gold" and there
     return [table.name, f"merged.{short}"] if both else [table.name]
@@ -114,14 +113,5 @@ def _registered(settings: Settings) -> dict[str, str]:
 
 
 def _register(settings: Settings) -> Path:
-    """Name the file that tells the queries last given to the catalog: the catalog itself takes long to ask."""
+    """Return the file with the queries last registered: asking the catalog itself takes long."""
     return settings.home / "catalog" / "views.json"
-
-
-@contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
-    folder = settings.home / "catalog"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "refreshing").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -1,7 +1,7 @@
-"""Generations: each rebuild of silver and gold is a set of tables of its own; a pointer says which are served.
+"""Generations: a replay builds silver and gold as new tables; the pointer says which generation is served.
 
-The pointer is ops.generations: a switch is one commit that names the generation of every table, so all readers see it
-at once. Until the first switch, everything is in its first generation.
+The pointer is ops.generations. A switch is one commit that names the generation of every table, so all readers see it
+at once. Until the first switch, every table is in its first generation.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
-from lake.tables import append_once, arrow_schema, read_arrow, table_exists
+from lake.location import table_location
+from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.generations"
 FIRST = 1
@@ -62,45 +63,45 @@ class TableGenerations:
 
 
 def live(settings: Settings) -> dict[str, int]:
-    """Say which generation of each table is served; read once, it pins them all to one switch."""
+    """Return the served generation of each table, all as of one switch."""
     return _after(settings, None)
 
 
 def before(settings: Settings) -> dict[str, int] | None:
-    """Say which were served before the last switch; none if there was no switch."""
+    """Return the generations that were served before the last switch, or None if there was no switch."""
     last = max(_switches(settings), default=0)
     return _after(settings, last - 1) if last else None
 
 
 def _switches(settings: Settings) -> list[int]:
-    return [row["switch"] for row in read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist()]
+    return [row["switch"] for row in read_arrow(table_location(settings, TABLE)).to_pylist()]
 
 
 def _after(settings: Settings, switch: int | None) -> dict[str, int]:
-    """Say which generation of each table was served after a switch, or after the last."""
-    rows = read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist()
+    """Return the generation of each table after a switch, by default the last one."""
+    rows = read_arrow(table_location(settings, TABLE)).to_pylist()
     number = max((row["switch"] for row in rows), default=0) if switch is None else switch
     served = {row["table_name"]: row["generation"] for row in rows if row["switch"] == number}
     return {table.name: served.get(table.name, FIRST) for table in replayable_tables()}
 
 
 def served_since(settings: Settings) -> dict[int, datetime]:
-    """Say of each generation when any table of it was first served; the first always was."""
+    """Return when a table of each generation was first served; the first generation always was."""
     found = {FIRST: datetime.min.replace(tzinfo=UTC)}
-    rows = read_arrow(table_named(TABLE).path(settings.warehouse)).to_pylist()
+    rows = read_arrow(table_location(settings, TABLE)).to_pylist()
     for row in sorted(rows, key=lambda row: row["switch"]):
         found.setdefault(row["generation"], row["recorded_at"])
     return found
 
 
 def serving(settings: Settings) -> TableGenerations:
-    """Mean the tables that are served now."""
+    """Return the currently served generation of every table."""
     return TableGenerations(live(settings))
 
 
 def switch(settings: Settings, numbers: GenerationByTable, what: str, note: str = "") -> None:
-    """Serve other generations of some tables, in one commit; none if they are served already."""
-    path = table_named(TABLE).path(settings.warehouse)
+    """Serve other generations of some tables, in one commit; do nothing if they are already served."""
+    path = table_location(settings, TABLE)
     number = max(_switches(settings), default=0) + 1
     present = live(settings)
     served = present | dict(numbers)
@@ -113,22 +114,22 @@ def switch(settings: Settings, numbers: GenerationByTable, what: str, note: str 
 
 
 def has_replays(settings: Settings) -> bool:
-    """Tell whether there ever was a second generation of anything."""
+    """Return whether any table has a second generation."""
     return any(built(settings, table) not in ([], [FIRST]) for table in replayable_tables())
 
 
 def is_served(settings: Settings, job: Writer, generation: int) -> bool:
-    """Tell whether what a job writes in a generation is what is served now."""
+    """Return whether the tables that a job writes in a generation are the served ones."""
     return serving(settings).of_job(job) == generation
 
 
 def built(settings: Settings, table: Table) -> list[int]:
-    """List the generations of a table that there are, served or not; one that is about to be removed is not."""
-    folders = table.path(settings.warehouse).parent.glob("g[0-9]*")
-    there = [folder for folder in folders if table_exists(folder) and not (folder / DROPPING).exists()]
+    """List the existing generations of a table, served or not, except one that is being dropped."""
+    folders = table_location(settings, table.name).parent.children("g[0-9]*")
+    there = [folder for folder in folders if folder.is_table() and not (folder / DROPPING).exists()]
     return sorted(int(folder.name[1:]) for folder in there)
 
 
 def replayable_tables() -> list[Table]:
-    """List the tables that a replay builds anew."""
+    """List the tables that a replay rebuilds."""
     return [table for table in tables().values() if table.layer in ("silver", "gold")]

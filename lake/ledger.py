@@ -1,14 +1,13 @@
-"""The ledger: what came in and where it went, for every micro-batch and Kafka partition.
+"""The ledger: how many records each micro-batch read per Kafka partition, and how many went where.
 
-Every term is counted for itself; none is what is left over of the others. The ledger is written last: a batch
-without its row in it is not whole. Each job has a folder of its own, because each process writes only its own tables.
+Every term is counted by itself, never by subtraction. The ledger is written last: a batch without a ledger row is not
+complete. Each job writes its own folder, because a Delta table on a local disk has one writer process.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from config.declarations import table_named
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake.batch import Batch
+from lake.location import Location, table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.ledger"
@@ -28,7 +28,7 @@ Ends = dict[tuple[str, int], int]
 
 
 def count(verdicts: pa.Table, batch: Batch) -> Entry:
-    """Count a batch by topic and partition: its records, and each way they went, each by itself."""
+    """Count the records of a batch per partition: all of them, and separately those of each outcome."""
     ends = [(name, end) for name in ("offset", "arrival_time") for end in ("min", "max")]
     came = _by_place(verdicts, [([], "count_all"), ("size", "sum"), *ends])
     placed = verdicts.select(["topic", "partition", "event_time"])
@@ -61,12 +61,12 @@ def _by_place(rows: pa.Table, measures: list[Any]) -> dict[tuple[str, int], dict
 
 
 def total(entry: Entry, term: str, topic: str | None = None) -> int:
-    """Add up a term of an entry, over all its topics or one."""
+    """Add up a term over an entry, for all topics or one."""
     return sum(int(row[term]) for row in entry if topic in (None, row["topic"]))
 
 
 def record_entry(entry: Entry, batch: Batch) -> None:
-    """Write the entry of a batch, once."""
+    """Append the entry of a batch, once."""
     now = datetime.now(UTC)
     rows = [{**row, "recorded_at": now} for row in entry]
     table = pa.Table.from_pylist(rows, arrow_schema(table_named(TABLE)))
@@ -75,17 +75,19 @@ def record_entry(entry: Entry, batch: Batch) -> None:
 
 
 def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
-    """Read the ledger: all jobs' folders, or those named, in the order in which batches were done."""
+    """Read the ledger of all jobs, or of some, in batch order."""
     names = list(jobs) if jobs is not None else ["*"]
-    root = table_named(TABLE).path(settings.warehouse)
+    root = table_location(settings, TABLE)
     found: Entry = []
-    for path in sorted(path for name in names for path in root.glob(f"g[0-9]*/{name}")):
+    for path in sorted(
+        job for generation in root.children("g[0-9]*") for name in names for job in generation.children(name)
+    ):
         found += read_arrow(path).to_pylist()
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
 
 
 def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
-    """Give, for each partition, the offset after the last one the ledger has."""
+    """Return, for each partition, the offset after the last one in the ledger."""
     ends: Ends = {}
     for row in entries(settings, [job]):
         if row["generation"] == generation:
@@ -95,7 +97,7 @@ def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
 
 
 def disorder(settings: Settings, topic: str, generation: int) -> timedelta:
-    """Measure how far, in event time, a batch of a topic reached back behind what had landed before it."""
+    """Return how far back in event time a batch of a topic reached behind what had landed before it."""
     worst, high = timedelta(0), None
     for _, batch in groupby(
         (row for row in entries(settings, ["landing"]) if row["generation"] == generation and row["topic"] == topic),
@@ -111,7 +113,7 @@ def disorder(settings: Settings, topic: str, generation: int) -> timedelta:
 
 @dataclass(frozen=True)
 class Skew:
-    """How far, in arrival time, a batch reached back behind what was read of its topic before: partitions lie apart."""
+    """How far back in arrival time a batch reached behind earlier ones: partitions were read at different paces."""
 
     behind: timedelta
     topic: str
@@ -119,18 +121,18 @@ class Skew:
     batch: int
 
     def within(self, budget: timedelta) -> bool:
-        """Tell whether the jobs that follow wait long enough for it."""
+        """Return whether the watermark delay of downstream jobs covers it."""
         return self.behind <= budget
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
+        """Describe it in one sentence."""
         seconds = round(self.behind.total_seconds())
         where = f"epoch {self.epoch}, batch {self.batch}"
         return f"{self.topic}: partitions were read up to {seconds // 60} min {seconds % 60} s apart ({where})"
 
 
 def greatest_skew(settings: Settings, job: str, generation: int) -> Skew | None:
-    """Find the batch that reached back the furthest; none where no batch did."""
+    """Return the batch that reached back furthest, or None."""
     read: dict[str, datetime] = {}
     found: list[Skew] = []
     ours = (row for row in entries(settings, [job]) if row["generation"] == generation)
@@ -148,9 +150,9 @@ def _place(row: dict[str, Any]) -> tuple[int, int, str]:
     return row["epoch"], row["batch"], row["topic"]
 
 
-def folder(settings: Settings, job: str, generation: int) -> Path:
-    """Say where a job's part of the ledger is: one for each generation, as those are written side by side."""
-    return table_named(TABLE).path(settings.warehouse) / f"g{generation}" / job
+def folder(settings: Settings, job: str, generation: int) -> Location:
+    """Return the location of a job's ledger; each generation has its own, because they are written concurrently."""
+    return table_location(settings, TABLE) / f"g{generation}" / job
 
 
 def net_of_redrives(entries: Entry) -> Entry:
@@ -170,7 +172,7 @@ def net_of_redrives(entries: Entry) -> Entry:
 
 
 def by_partition(entries: Entry) -> dict[tuple[str, int], dict[str, int]]:
-    """Add up, for each partition of the log, what stands where, and how far (`until`) that reaches."""
+    """Add up the terms per partition, net of redrives, and the offset up to which they hold (`until`)."""
     found: dict[tuple[str, int], dict[str, int]] = {}
     for row in net_of_redrives(entries):
         place = found.setdefault((row["topic"], row["partition"]), dict.fromkeys(("until", "input", *TERMS), 0))

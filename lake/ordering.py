@@ -12,7 +12,7 @@ Order: TypeAlias = Sequence[tuple[str, str]]
 
 
 def first_per_key(rows: pa.Table, key: Sequence[str], order: Order) -> pa.Table:
-    """Keep, of the rows of each key, the first in the given order."""
+    """Keep the first row of each key in the given order."""
     ordered = rows.sort_by([*((name, "ascending") for name in key), *order])
     keys = ordered.select(key).to_pylist()
     first = [number == 0 or row != keys[number - 1] for number, row in enumerate(keys)]
@@ -20,16 +20,16 @@ def first_per_key(rows: pa.Table, key: Sequence[str], order: Order) -> pa.Table:
 
 
 def first_per_key_spark(rows: DataFrame, key: Sequence[str], order: Order) -> DataFrame:
-    """Keep the same rows of a frame, however large it is; all of them, if there is no order."""
+    """Keep the same rows as `first_per_key`, in Spark; keep all rows if there is no order."""
     if not order:
         return rows
     directions = {"ascending": F.asc_nulls_last, "descending": F.desc_nulls_last}
-    place = F.row_number().over(Window.partitionBy(*key).orderBy(*(directions[way](name) for name, way in order)))
-    return rows.withColumn("place", place).filter("place = 1").drop("place")
+    position = F.row_number().over(Window.partitionBy(*key).orderBy(*(directions[way](name) for name, way in order)))
+    return rows.withColumn("position", position).filter("position = 1").drop("position")
 
 
 def precedes(order: Order) -> str:
-    """Say in SQL that row s comes before row t in the given order; what is empty comes last."""
+    """Return the SQL condition that row `s` precedes row `t` in the given order; nulls come last."""
     first, *rest = order
     column, direction = first
     comes_before = f"s.{column} {'<' if direction == 'ascending' else '>'} t.{column}"

@@ -1,7 +1,6 @@
-"""Writing Delta tables so that a batch written twice is there once."""
+"""Delta tables: create, append once, upsert, read. A batch that is written twice is in the table once."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -12,10 +11,12 @@ from pyspark.sql.types import StructType
 
 from config.declarations import Table, table_named
 from config.failpoints import failpoint
+from config.settings import Settings
 from lake.batch import Batch
+from lake.location import Location, table_location
 from lake.ordering import Order, first_per_key, precedes
 
-# What tells a record of the log from every other, wherever it went.
+# Identifies a Kafka record in every table.
 ORIGIN = ("topic", "partition", "offset")
 _ARROW = {
     "string": pa.string(),
@@ -28,15 +29,15 @@ _ARROW = {
 }
 
 
-def create_missing(names: Sequence[str], warehouse: Path, generation: int = 1) -> None:
-    """Create the declared tables that do not exist yet, empty, so that readers find them from the start."""
+def create_missing(names: Sequence[str], settings: Settings, generation: int = 1) -> None:
+    """Create the declared tables that do not exist yet, empty, so that readers can query them from the start."""
     for name in names:
         table = table_named(name)
-        path = table.path(warehouse, generation)
-        if not table_exists(path):
-            # deltalake takes milliseconds for what takes a Spark session seconds; the formats are the same.
+        location = table_location(settings, name, generation)
+        if not location.is_table():
+            # deltalake takes milliseconds where Spark takes seconds; the format is the same.
             deltalake.DeltaTable.create(
-                str(path),
+                str(location),
                 schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
                 mode="ignore",
                 partition_by=table.partitioned_by,
@@ -45,21 +46,16 @@ def create_missing(names: Sequence[str], warehouse: Path, generation: int = 1) -
             )
 
 
-def table_exists(path: Path) -> bool:
-    """Tell whether a table is there; a log without a commit, as a kill may leave it, is none that anyone can read."""
-    return path.is_dir() and deltalake.DeltaTable.is_deltatable(str(path))
-
-
 def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
-    """Append a batch's rows to a table, once: an (application, batch) that the table has seen is passed over.
+    """Append the rows of a batch to a table, unless the table has already committed this batch.
 
-    Rows that are here are committed by deltalake: milliseconds, where a Spark write takes a second whatever its size.
+    Arrow rows are committed by deltalake in milliseconds; a Spark write takes a second whatever its size.
     """
     table = table_named(name)
     if isinstance(rows, pa.Table):
         here = rows.select(list(table.stored))
         new = _new(batch, table, here) if batch.already_landed else here
-        append_once(batch.path(name), new, batch.txn_app_id, batch.id)
+        append_once(batch.location(name), new, batch.txn_app_id, batch.id)
     else:
         frame = rows.select(*columns(table))
         _append_large(batch, table, _without_landed(batch, table, frame) if batch.already_landed else frame)
@@ -67,7 +63,7 @@ def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
 
 
 def try_collect(rows: DataFrame) -> pa.Table | None:
-    """Bring rows to the driver, unless they are more than Spark lets in: few may be many bytes."""
+    """Collect rows on the driver; return None if they exceed `spark.driver.maxResultSize`."""
     try:
         return rows.toArrow()
     except Exception as error:
@@ -76,12 +72,12 @@ def try_collect(rows: DataFrame) -> pa.Table | None:
         raise
 
 
-def append_once(path: Path, rows: pa.Table, application: str, version: int) -> None:
-    """Append rows unless the table has seen this version of the application; the same promise as Delta's own."""
-    if table_exists(path) and already_committed(deltalake.DeltaTable(str(path)), application, version):
+def append_once(location: Location, rows: pa.Table, application: str, version: int) -> None:
+    """Append rows unless the table has committed this version of the application, as Delta's own writer does."""
+    if location.is_table() and already_committed(location.table(), application, version):
         return
     deltalake.write_deltalake(
-        str(path),
+        str(location),
         rows,
         mode="append",
         schema_mode="merge",
@@ -98,20 +94,21 @@ def upsert(
     replaces: str | None = None,
     once: tuple[str, int] | None = None,
 ) -> int:
-    """Put rows in place of those with the same key (t, the table's; s, these), in one commit, once; count them.
+    """Merge rows into a table by key, in one commit, once; return the number of rows merged.
 
-    changes: what a row that is there becomes, by column; the new row by default. replaces: when it does; always.
-    once: the application and its version, where they are not the batch's.
+    In SQL, `s` is a new row and `t` the row of the same key in the table.
+    changes: new values of a matched row, by column; by default the new row. replaces: the condition to change it.
+    once: the transaction id and version, if they are not the batch's.
     """
     table = table_named(name)
-    target = deltalake.DeltaTable(str(batch.path(name)))
+    target = batch.location(name).table()
     application, version = once or (batch.txn_app_id, batch.id)
     if not len(rows) or already_committed(target, application, version):
         return 0
     matches = [f"t.{key} = s.{key}" for key in table.key]
     for column in table.partitioned_by:
         days = ", ".join(f"'{day}'" for day in sorted(set(rows[column].to_pylist())))
-        matches.append(f"t.{column} in ({days})")  # said outright, so that other partitions are not even looked at
+        matches.append(f"t.{column} in ({days})")  # literals, so that other partitions are pruned
     merge = target.merge(
         rows,
         predicate=" and ".join(matches),
@@ -131,35 +128,37 @@ def upsert_first_per_key(batch: Batch, name: str, rows: pa.Table, order: Order) 
 
 
 def read_batch_table(batch: Batch, name: str, which: pc.Expression) -> pa.Table:
-    """Read some rows of a batch's table as it is now."""
-    return read_arrow(batch.path(name), which)
+    """Read the rows of a batch's table that match a filter."""
+    return read_arrow(batch.location(name), which)
 
 
-def read_arrow(path: Path, which: pc.Expression | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read rows of a table without Spark, which takes a second for each; none where there is no table."""
-    if not table_exists(path):
+def read_arrow(
+    location: Location, which: pc.Expression | None = None, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """Read rows of a table without Spark; return an empty table if it does not exist."""
+    if not location.is_table():
         return pa.table({})
-    dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
-    # One thread: with more, the process now and then aborts at its end.
+    dataset = location.table().to_pyarrow_dataset()
+    # One thread: with several, the process sometimes aborts at exit.
     return dataset.to_table(columns=list(columns) if columns else None, filter=which, use_threads=False)
 
 
 def scan_arrow(
-    path: Path, columns: dict[str, pc.Expression], which: pc.Expression | None = None
+    location: Location, columns: dict[str, pc.Expression], which: pc.Expression | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read what columns make of a table's rows, some rows at a time; none where there is no table."""
-    if table_exists(path):
-        dataset = deltalake.DeltaTable(str(path)).to_pyarrow_dataset()
+    """Read computed columns of a table in record batches; yield nothing if it does not exist."""
+    if location.is_table():
+        dataset = location.table().to_pyarrow_dataset()
         yield from dataset.to_batches(columns=columns, filter=which, use_threads=False)
 
 
 def arrow_schema(table: Table) -> pa.Schema:
-    """Give a table's stored columns as Arrow has them."""
+    """Return the Arrow schema of a table's stored columns."""
     return pa.schema([(name, _ARROW[column.type]) for name, column in table.stored.items()])
 
 
 def already_committed(table: deltalake.DeltaTable, application: str, version: int) -> bool:
-    """Tell whether a table remembers this version of the application, or a later one."""
+    """Return whether a table has committed this version of the application, or a later one."""
     last = table.transaction_version(application)
     return last is not None and last >= version
 
@@ -176,12 +175,12 @@ def _append_large(batch: Batch, table: Table, rows: DataFrame) -> None:
         writer.option("txnAppId", batch.txn_app_id)
         .option("txnVersion", batch.id)
         .option("mergeSchema", True)
-        .save(str(batch.path(table.name)))
+        .save(str(batch.location(table.name)))
     )
 
 
 def _new(batch: Batch, table: Table, rows: pa.Table) -> pa.Table:
-    """Leave out rows that are there: of an unfinished batch before a reset, or archived by another generation."""
+    """Drop rows that are already in the table, from an unfinished batch before a reset or from another generation."""
     origin = [name for name in ORIGIN if name in table.columns]
     reaches = (pc.field("offset") <= max(batch.already_landed.values())) & (
         pc.field("offset") >= pc.scalar(pc.min(rows["offset"]))
@@ -192,19 +191,19 @@ def _new(batch: Batch, table: Table, rows: pa.Table) -> pa.Table:
 
 def _without_landed(batch: Batch, table: Table, rows: DataFrame) -> DataFrame:
     origin = [name for name in ORIGIN if name in table.columns]
-    landed = read(rows.sparkSession, table.name, batch.settings.warehouse, batch.generation_of(table.name)).filter(
+    landed = read(rows.sparkSession, table.name, batch.settings, batch.generation_of(table.name)).filter(
         F.col("offset") <= max(batch.already_landed.values())
     )
     return rows.join(landed.select(*origin), origin, "left_anti").select(*columns(table))
 
 
 def columns(table: Table) -> list[Column]:
-    """Give the stored columns in their order and types: the table's contract, as a select."""
+    """Return the stored columns in order, cast to their declared types: the table's contract as a select."""
     return [F.col(f"`{name}`").cast(column.type).alias(name) for name, column in table.stored.items()]
 
 
-def read(spark: SparkSession, name: str, warehouse: Path, generation: int = 1) -> DataFrame:
-    """Read a table as it is now; of a versioned one, each version ends where the next of its key begins."""
+def read(spark: SparkSession, name: str, settings: Settings, generation: int = 1) -> DataFrame:
+    """Read a table; in a versioned one, each version ends where the next version of its key begins."""
     table = table_named(name)
-    rows = spark.read.format("delta").load(str(table.path(warehouse, generation)))
+    rows = spark.read.format("delta").load(str(table_location(settings, name, generation)))
     return rows.withColumn("valid_to", F.expr(table.valid_to)) if table.valid_to else rows

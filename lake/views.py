@@ -2,14 +2,11 @@
 
 import importlib
 import importlib.util
-from pathlib import Path
 
-import deltalake
-
-from config.declarations import Table, table_named, tables
+from config.declarations import Table, tables
 from config.settings import Settings
 from lake import generations
-from lake.tables import table_exists
+from lake.location import Location, table_location
 
 FEATURES = ("batch.views",)
 """Modules of higher floors that add views; each is optional and discovered by its file."""
@@ -36,9 +33,9 @@ def described(name: str) -> str:
 
 
 def table_views(settings: Settings) -> dict[str, str]:
-    """Write a query for each table that there is, by its name.
+    """Return the query of each existing table, by name.
 
-    Where a table has several generations its query asks the pointer itself, so a view made of it follows every switch.
+    The query of a table with several generations reads the pointer, so that a view follows every switch.
     """
     found = {}
     for table in tables().values():
@@ -56,44 +53,45 @@ def table_views(settings: Settings) -> dict[str, str]:
     return found
 
 
-def served(settings: Settings, table: Table) -> list[Path]:
-    """Find the Delta table that is served under a name now, or the folders that its several writers keep of it."""
+def served(settings: Settings, table: Table) -> list[Location]:
+    """Return the location of the served table, or of each writer's folder if it has several writers."""
     if table in generations.replayable_tables():
-        paths = [table.path(settings.warehouse, generations.live(settings)[table.name])]
+        paths = [table_location(settings, table.name, generations.live(settings)[table.name])]
     else:
-        path = table.path(settings.warehouse)
-        paths = [path, *sorted(path.glob("*")), *sorted(path.glob("g[0-9]*/*"))]
-    return [path for path in paths if table_exists(path)]
+        path = table_location(settings, table.name)
+        below = path.children()
+        paths = [path, *below, *(each for folder in below for each in folder.children() if folder.name.startswith("g"))]
+    return [path for path in paths if path.is_table()]
 
 
-def delta(path: Path) -> str:
-    """Name a Delta table in SQL by where it is."""
+def delta(path: Location) -> str:
+    """Return a Delta table's name in SQL, by path."""
     return "delta.`" + str(path).replace("`", "``") + "`"
 
 
 def _served(settings: Settings, table: Table, built: list[int]) -> list[str]:
-    """Take, of all generations, the one that the pointer names when it is read."""
-    pointer = delta(table_named(generations.TABLE).path(settings.warehouse))
+    """Select the generation that the pointer names at query time."""
+    pointer = delta(table_location(settings, generations.TABLE))
     number = (
         f"(select coalesce(max_by(generation, switch), {generations.FIRST}) from {pointer}"  # noqa: S608
         f" where table_name = '{table.name}')"
     )
-    paths = {generation: table.path(settings.warehouse, generation) for generation in built}
+    paths = {generation: table_location(settings, table.name, generation) for generation in built}
     return [f"{_columns(table, path)} where {generation} = {number}" for generation, path in paths.items()]
 
 
-def _columns(table: Table, path: Path, known: dict[str, str] | None = None) -> str:
-    """Take a table's columns from one of its parts, which may be of before one was declared; known: some, in SQL."""
-    there = {field.name: f"`{field.name}`" for field in deltalake.DeltaTable(str(path)).schema().fields} | (known or {})
+def _columns(table: Table, path: Location, known: dict[str, str] | None = None) -> str:
+    """Select the declared columns from a folder that may lack newer ones; known: columns given as SQL."""
+    there = {field.name: f"`{field.name}`" for field in path.table().schema().fields} | (known or {})
     columns = ", ".join(
         f"{there.get(name, f'cast(null as {column.type})')} as `{name}`" for name, column in table.stored.items()
     )
     return f"select {columns} from {delta(path)}"  # noqa: S608
 
 
-def _writer(table: Table, path: Path) -> dict[str, str]:
-    """Say whose rows a folder g<generation>/<job> has, outright: who asks for some jobs then opens no other folder."""
-    generation, job = path.parts[-2:]
+def _writer(table: Table, path: Location) -> dict[str, str]:
+    """Expose generation and job of a folder as literals, so that Spark prunes the other folders."""
+    generation, job = path.parent.name, path.name
     if not {"generation", "job"} <= set(table.stored) or not generation[1:].isdecimal():
         return {}
     return {"generation": generation[1:], "job": f"'{job}'"}

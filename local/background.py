@@ -1,17 +1,17 @@
 """Background servers: on loopback, one of each kind for a home, outliving the command that starts them."""
 
-import fcntl
 import os
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 from config.errors import LakehouseError
+from config.locks import exclusive
 from config.settings import PREFIX, Settings
 
 STOP_SECONDS = 30
@@ -166,12 +166,8 @@ class Background:
             time.sleep(0.1)
         return False
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (self.folder / "lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield
+    def _alone(self) -> AbstractContextManager[None]:
+        return exclusive(self.folder / "lock")
 
 
 def answers(port: int) -> bool:
@@ -193,14 +189,11 @@ def still_free(port: int | None) -> int:
 
 
 def command_line(pid: int) -> str:
-    """Give the command line of a process; nothing when it has ended."""
-    file = Path(f"/proc/{pid}/cmdline")
-    if file.exists():
-        return file.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-    if Path("/proc/self").exists():
+    """Return the command line of a process; empty if it has ended or is another user's."""
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
         return ""
-    done = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return done.stdout
 
 
 def reap(pid: int) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-import deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -29,7 +28,7 @@ def list_tables(settings: Settings, console: Console) -> None:
     grid = Grid("table", "rows", "what it is")
     for name in views(settings):
         stored = served(settings, tables()[name]) if name in tables() else []
-        rows = sum(deltalake.DeltaTable(str(path)).count() for path in stored)
+        rows = sum(path.table().count() for path in stored)
         grid.add_row(name, f"{rows:,}" if stored else "", described(name))
     for name, description in _built_by_dbt(settings):
         grid.add_row(name, "", description)

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import deltalake
@@ -15,12 +14,13 @@ from config.declarations import Table, landed_tables, table_named
 from config.discovery import provided
 from config.rules import all_rules
 from config.settings import Settings
+from lake.location import Location
 from lake.tables import read_arrow
 from lake.views import served
 from streaming.job import Job, in_stages, jobs
 
 Origin = tuple[str, int, int]
-Places = dict[str, list[tuple[Path, str]]]
+Places = dict[str, list[tuple[Location, str]]]
 """By table, where it is, and which of its rows r are served, in SQL."""
 
 
@@ -73,7 +73,7 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
     return steps
 
 
-def _stream(settings: Settings, job: Job) -> list[tuple[Path, str]]:
+def _stream(settings: Settings, job: Job) -> list[tuple[Location, str]]:
     return [(path, "true") for path in served(settings, table_named(job.writes[0]))]
 
 
@@ -90,7 +90,7 @@ def _after(settings: Settings, table: str, event: dict[str, Any], places: Places
     return steps
 
 
-def _in_layer(settings: Settings, origin: Origin, layer: str, served: Mapping[str, tuple[Path, str]]) -> list[Step]:
+def _in_layer(settings: Settings, origin: Origin, layer: str, served: Mapping[str, tuple[Location, str]]) -> list[Step]:
     """Look a record up in another layer's tables, such as those of the batch layer, which count late events too."""
     places: Places = {name: [place] for name, place in served.items()}
     topic, partition, offset = origin
@@ -114,7 +114,9 @@ def _row(row: dict[str, Any], event: dict[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in told.items() if name not in ("day", "event_date"))
 
 
-def _counting(table: Table, job: Job, event: dict[str, Any], places: list[tuple[Path, str]]) -> list[dict[str, Any]]:
+def _counting(
+    table: Table, job: Job, event: dict[str, Any], places: list[tuple[Location, str]]
+) -> list[dict[str, Any]]:
     """Find the rows of a job's table that an event counts in."""
     fields = sorted(set(re.findall(r"\be\.(\w+)", job.provenance.row_contains_event)))
     values = ", ".join(f"{_literal(event.get(name))} as {name}" for name in fields)
@@ -122,13 +124,13 @@ def _counting(table: Table, job: Job, event: dict[str, Any], places: list[tuple[
 
 
 def _asked(
-    table: Table, which: str, places: list[tuple[Path, str]], before: str = "", beside: str = ""
+    table: Table, which: str, places: list[tuple[Location, str]], before: str = "", beside: str = ""
 ) -> list[dict[str, Any]]:
     """Ask for rows r of a table in SQL, without Spark, wherever it is."""
     found = []
     for path, shown in places:
         query = f"{before} select r.* from r{beside} where ({which}) and ({shown})"  # noqa: S608
-        rows = deltalake.QueryBuilder().register("r", deltalake.DeltaTable(str(path))).execute(query)
+        rows = deltalake.QueryBuilder().register("r", path.table()).execute(query)
         found += pa.table(rows).select(list(table.stored)).to_pylist()
     return found
 

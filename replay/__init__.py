@@ -1,1 +1,1 @@
-"""Replay, the heart of Kappa: history made anew by the same jobs, beside what is served, proved, then switched to."""
+"""Replay, Kappa's way to correct history: rebuild it with the same jobs, prove it, switch to it."""

@@ -1,4 +1,4 @@
-"""The certificate: what a replay is, row by row and number by number -> JSON for programs, HTML for people."""
+"""The certificate of a replay: hashes, counts and explained differences, as JSON and as an HTML page."""
 
 import json
 from dataclasses import dataclass
@@ -11,7 +11,6 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.discovery import provided
-from config.files import write_whole
 from config.parallel import in_parallel
 from config.settings import Settings
 from expectations.parity.comparison import Watch, compared, generation_side
@@ -20,6 +19,7 @@ from expectations.parity.rows import content_hash
 from lake import ledger
 from lake.costs import measured, record_cost
 from lake.generations import serving
+from lake.location import Location, warehouse
 from lake.tables import read
 from replay.manifest import Replay, folder
 from streaming.code_version import code_version
@@ -30,18 +30,18 @@ SAMPLE = 5
 
 @dataclass(frozen=True)
 class Certificate:
-    """What was found; it allows a promotion if no row is without a reason."""
+    """The result of `verify`; it allows a promotion if every differing row has a reason."""
 
     values: dict[str, Any]
 
     @property
     def unexplained(self) -> int:
-        """Count the rows without a reason, against all that it was compared with."""
+        """Return the number of rows without a reason, over all comparisons."""
         return sum(each["unexplained"] for each in self._tables())
 
     @property
     def differing(self) -> int:
-        """Count the rows that differ."""
+        """Return the number of rows that differ."""
         return sum(sum(each["by_reason"].values()) for each in self._tables())
 
     def _tables(self) -> list[dict[str, Any]]:
@@ -51,24 +51,24 @@ class Certificate:
 def verify(
     spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job] | None = None
 ) -> Certificate:
-    """Compare a replay with what is served and with the batch layer, and write down what was found.
+    """Compare a replay with the served tables and with every other answer, and write its certificate.
 
-    jobs: those of the replay, where they are not the project's own.
+    jobs: the jobs of the replay, if they are not the project's own.
     """
-    with measured(spark, settings.warehouse) as cost:
+    with measured(spark, warehouse(settings)) as cost:
         certificate = Certificate(_found(spark, settings, replay, watch, jobs or replay.jobs_to_run()))
     save(settings, replay.generation, certificate)
     record_cost(settings, "replay", f"verify generation {replay.generation}", 0, cost)
     return certificate
 
 
-def save(settings: Settings, generation: int, certificate: Certificate) -> Path:
-    """Write the certificate beside the manifest; give the page."""
+def save(settings: Settings, generation: int, certificate: Certificate) -> Location:
+    """Write the certificate next to the manifest; return the location of the page."""
     where = folder(settings, generation)
-    write_whole(where / "certificate.json", json.dumps(certificate.values, indent=1, default=str))
+    (where / "certificate.json").write(json.dumps(certificate.values, indent=1, default=str))
     pages = Environment(loader=FileSystemLoader(Path(__file__).parent), autoescape=True)
     page = pages.get_template("certificate.html").render(certificate=certificate, **certificate.values)
-    write_whole(where / "certificate.html", page)
+    (where / "certificate.html").write(page)
     return where / "certificate.html"
 
 
@@ -84,7 +84,7 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
             against[module.TITLE] = compared(spark, settings, mine, other, jobs=jobs, watch=watch)
 
     def content(name: str) -> dict[str, Any]:
-        rows = read(spark, name, settings.warehouse, replay.generation)
+        rows = read(spark, name, settings, replay.generation)
         return {"rows": rows.count(), "hash": content_hash(rows, table_named(name))}
 
     contents = in_parallel(content, sorted(replay.tables), settings.streaming.parallel_writes)
@@ -109,9 +109,9 @@ def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch
 
 
 def load(settings: Settings, generation: int) -> Certificate | None:
-    """Read the certificate of a generation, if it has one."""
-    file = folder(settings, generation) / "certificate.json"
-    return Certificate(json.loads(file.read_text())) if file.exists() else None
+    """Read the certificate of a generation, or return None."""
+    text = (folder(settings, generation) / "certificate.json").read()
+    return Certificate(json.loads(text)) if text else None
 
 
 def _told(explained: Explained) -> dict[str, Any]:

@@ -11,22 +11,23 @@ from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
+from lake.location import table_location
 from replay import manifest
 from replay.plan import EARLIEST, ReplayPlan
 from replay.plan import plan as make_plan
 from streaming.job import Job, downstream, job_named, jobs
 
 app = typer.Typer()
-replay = typer.Typer(help="Kappa: history made anew, proved, then served.", no_args_is_help=True)
+replay = typer.Typer(help="Kappa: rebuild history, prove it, then serve it.", no_args_is_help=True)
 app.add_typer(replay, name="replay")
 console = Console(highlight=False, soft_wrap=True)
 NICENESS = 15
-"""How far a replay stands back: of the processor it gets what the live jobs leave."""
+"""The niceness of a replay: it gets the CPU time that the live jobs leave."""
 
 Since = Annotated[
-    str, typer.Option("--from", help='earliest, a time of arrival, or offsets: \'{"clicks": {"0": 100}}\'.')
+    str, typer.Option("--from", help='earliest, an arrival time, or offsets: \'{"clicks": {"0": 100}}\'.')
 ]
-From = Annotated[Literal["kafka", "bronze"], typer.Option("--source", help="The log itself, or its archive.")]
+From = Annotated[Literal["kafka", "bronze"], typer.Option("--source", help="Kafka, or the archive in bronze.")]
 Chosen = Annotated[
     str | None, typer.Option("--jobs", help="Only these jobs, separated by commas, and what depends on them.")
 ]
@@ -35,7 +36,7 @@ Generation = Annotated[int, typer.Argument(help="The generation, as `lakehouse r
 
 @replay.command()
 def plan(source: From = "kafka", since: Since = EARLIEST, chosen: Chosen = None) -> None:
-    """Say what a replay would read, how long it takes and what stands against it; exit code 1 if something does.
+    """Show what a replay would read, how long it takes and what blocks it; exit code 1 if something does.
 
     Example: lakehouse replay plan --jobs views_per_minute
     """
@@ -50,10 +51,10 @@ def run(
     source: From = "kafka",
     since: Since = EARLIEST,
     chosen: Chosen = None,
-    resume: Annotated[int | None, typer.Option(help="Go on with a replay that was broken off.")] = None,
-    cores: Annotated[int | None, typer.Option(min=1, help="Cores to take; half of those configured.")] = None,
+    resume: Annotated[int | None, typer.Option(help="Resume the interrupted replay of this generation.")] = None,
+    cores: Annotated[int | None, typer.Option(min=1, help="Cores to use; by default half of those configured.")] = None,
 ) -> None:
-    """Build a new generation of silver and gold by the same jobs; what is served is not touched.
+    """Build a new generation of silver and gold with the same jobs; the served tables are not touched.
 
     Example: lakehouse replay run --source bronze
     """
@@ -84,7 +85,7 @@ def run(
 
 @replay.command()
 def verify(generation: Generation) -> None:
-    """Compare a generation with what is served and with the batch layer, row by row; write its certificate.
+    """Compare a generation with the served tables and the batch layer, row by row; write its certificate.
 
     Exit code 1 when a row differs without a reason.
 
@@ -117,9 +118,9 @@ def verify(generation: Generation) -> None:
 @replay.command()
 def promote(
     generation: Generation,
-    accept: Annotated[str | None, typer.Option(help="Serve it though rows have no reason; say why.")] = None,
+    accept: Annotated[str | None, typer.Option(help="Serve it although rows have no reason; state why.")] = None,
 ) -> None:
-    """Serve a proved generation: one commit switches every table for every reader.
+    """Serve a verified generation: one commit switches every table for every reader.
 
     Example: lakehouse replay promote 2
     """
@@ -134,15 +135,15 @@ def promote(
         audit = switch(spark, settings, todo, accept, partial(keep_up, settings))
     audit.show(console)
     if not audit.passed:
-        console.print("✗ Not promoted: what was served goes on being served.", style="red")
+        console.print("✗ Not promoted: the served tables stay as they are.", style="red")
         raise typer.Exit(1)
     console.print(f"✓ Generation {generation} is served.", style="green")
-    console.print("A running `lakehouse stream run` stops by itself; started again, it goes on with this generation.")
+    console.print("A running `lakehouse stream run` stops by itself; the next one continues with this generation.")
 
 
 @replay.command()
 def rollback() -> None:
-    """Serve again what was served before the last switch.
+    """Serve the generations from before the last switch again.
 
     Example: lakehouse replay rollback
     """
@@ -153,28 +154,26 @@ def rollback() -> None:
     for number in sorted(set(changed.values())):
         names = ", ".join(sorted(name for name, each in changed.items() if each == number))
         console.print(f"Generation {number} is served again: {names}.")
-    console.print("How far it is behind: lakehouse stream status. To catch up: lakehouse stream run")
+    console.print("To see how far it is behind: lakehouse stream status. To catch up: lakehouse stream run")
 
 
 @replay.command("list")
 def list_generations() -> None:
-    """List the generations, what they were built from, how large they are, and which is served.
+    """List the generations: their source, their size, and which one is served.
 
     Example: lakehouse replay list
     """
-    from config.declarations import table_named
     from lake import generations
-    from lake.costs import size_of
 
     settings = load_settings()
     served = generations.live(settings)
     table = Table("generation", "state", "tables", "versions above 1", "source", "records", "MiB")
     every = {number for each in generations.replayable_tables() for number in generations.built(settings, each)}
     known = {each.generation: each for each in manifest.replays(settings) if each.state != "dropped"}
-    for number in sorted(every | known.keys()):  # one that was killed early has no table yet
+    for number in sorted(every | known.keys()):  # a replay that was killed early has no table yet
         names = [each.name for each in generations.replayable_tables() if number in generations.built(settings, each)]
         mine = [name for name in names if served[name] == number]
-        size = sum(size_of(table_named(name).path(settings.warehouse, number)) for name in names)
+        size = sum(table_location(settings, name, number).size() for name in names)
         about = known.get(number)
         state = f"[green]served ({len(mine)} tables)[/]" if mine else about.state if about else "superseded"
         versions = ", ".join(f"{n} v{v}" for n, v in about.versions.items() if v > 1) if about else ""
@@ -192,16 +191,16 @@ def list_generations() -> None:
 
 @replay.command()
 def drop(generation: Generation) -> None:
-    """Remove a generation that is not served, and free its disk.
+    """Remove a generation that is not served, and free its disk space.
 
     Example: lakehouse replay drop 2
     """
     from lake.catalog import keep_up
 
     settings = load_settings()
-    with console.status("Making sure that no view reads it …"):
+    with console.status("Updating the views …"):
         freed = manifest.drop(settings, manifest.replay_of(settings, generation), partial(keep_up, settings))
-    console.print(f"Generation {generation} is dropped: {freed / 2**20:.1f} MiB are free.")
+    console.print(f"Generation {generation} is dropped: {freed / 2**20:.1f} MiB freed.")
 
 
 def _jobs(chosen: str | None) -> list[Job]:
@@ -211,7 +210,7 @@ def _jobs(chosen: str | None) -> list[Job]:
 
 
 def _capped(settings: Settings, cores: int | None) -> Settings:
-    """Leave cores to the live jobs: a replay runs beside them."""
+    """Leave cores to the live jobs, which run at the same time."""
     spark = settings.spark.model_copy(update={"cores": cores or max(settings.spark.cores // 2, 1), "ui": False})
     return settings.model_copy(update={"spark": spark})
 

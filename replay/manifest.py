@@ -1,20 +1,16 @@
 """The manifest: what a replay builds, from what, by which logic, and how far it has come."""
 
 import json
-import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
-from config.declarations import table_named
 from config.errors import LakehouseError
-from config.files import write_whole
 from config.settings import Settings
 from lake import generations
-from lake.costs import size_of
 from lake.generations import Source, TableGenerations
+from lake.location import Location, storage, table_location
 from streaming.job import Job, job_named
 
 State = Literal["running", "built", "verified", "dropped"]
@@ -34,41 +30,42 @@ class Replay:
     seconds: float = 0.0
     records: int = 0
     generation_by_table: dict[str, int] = field(default_factory=dict)
-    """The generation of every table that it means: its own, and of what it only reads the one served when it began."""
+    """The generation of every table: its own if it builds the table, else the one served when it started."""
 
     @property
     def target(self) -> TableGenerations:
-        """Say which tables it means."""
+        """Return the generations that it reads and writes."""
         return TableGenerations(self.generation_by_table, self.generation, self.source, self.starting)
 
     @property
     def tables(self) -> list[str]:
-        """Name the tables it builds."""
+        """Return the tables that it builds."""
         return [name for name, number in self.generation_by_table.items() if number == self.generation]
 
     def jobs_to_run(self) -> list[Job]:
-        """Give the jobs that build them."""
+        """Return the jobs that build them."""
         return [job_named(name) for name in self.jobs]
 
 
-def folder(settings: Settings, generation: int) -> Path:
-    """Say where a replay keeps its manifest and its certificate."""
-    return settings.home / "replays" / f"g{generation}"
+def folder(settings: Settings, generation: int) -> Location:
+    """Return the folder of a replay's manifest and certificate."""
+    return storage(settings) / "replays" / f"g{generation}"
 
 
 def save(settings: Settings, replay: Replay) -> None:
-    """Write the manifest; it is there whole or not at all."""
-    write_whole(folder(settings, replay.generation) / "manifest.json", json.dumps(asdict(replay), indent=1))
+    """Write the manifest, completely or not at all."""
+    (folder(settings, replay.generation) / "manifest.json").write(json.dumps(asdict(replay), indent=1))
 
 
 def replays(settings: Settings) -> list[Replay]:
-    """List all replays there were, in their order."""
-    files = (settings.home / "replays").glob("g*/manifest.json")
-    return sorted((Replay(**json.loads(file.read_text())) for file in files), key=lambda each: each.generation)
+    """List all replays by generation, dropped ones included."""
+    folders = (storage(settings) / "replays").children("g*")
+    texts = [text for each in folders if (text := (each / "manifest.json").read())]
+    return sorted((Replay(**json.loads(text)) for text in texts), key=lambda each: each.generation)
 
 
 def replay_of(settings: Settings, generation: int) -> Replay:
-    """Find a replay, or say which there are."""
+    """Return a replay, or raise an error that lists those that exist."""
     found = {each.generation: each for each in replays(settings)}
     if generation not in found or found[generation].state == "dropped":
         known = ", ".join(str(number) for number, each in found.items() if each.state != "dropped") or "none yet"
@@ -79,19 +76,19 @@ def replay_of(settings: Settings, generation: int) -> Replay:
 
 
 def interrupted(settings: Settings, generation: int) -> Replay:
-    """Find a replay that was killed before its end; one that is built stays as its certificate says."""
+    """Return an interrupted replay; a finished one cannot be resumed, because its certificate would not hold."""
     found = replay_of(settings, generation)
     if found.state != "running":
         after = {"built": f"lakehouse replay verify {generation}", "verified": f"lakehouse replay promote {generation}"}
         raise LakehouseError(
-            f"Replay {generation} was not broken off: it is {found.state}.",
-            f"{after[found.state]}   (what came into the log since is landed once it is served)",
+            f"Replay {generation} was not interrupted: it is {found.state}.",
+            f"{after[found.state]}   (newer records are landed once it is served)",
         )
     return found
 
 
 def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> Replay:
-    """Plan a replay of jobs in the next generation; what they only read stays what is served."""
+    """Create the manifest of a replay in the next generation; tables that the jobs only read stay the served ones."""
     served = generations.live(settings)
     tables = [name for job in jobs for name in job.writes if name in served]
     last = max(
@@ -110,9 +107,9 @@ def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> R
 
 
 def drop(settings: Settings, replay: Replay, refresh: Callable[[], None]) -> int:
-    """Remove the tables of a generation and what its jobs remember; give the bytes that are free now.
+    """Remove the tables, checkpoints and ledger of a generation; return the bytes freed.
 
-    refresh: what makes readers' views anew; they must not name a table that goes.
+    refresh: updates the readers' views before the tables are removed, so that no view names them.
     """
     served = generations.live(settings)
     if any(served[name] == replay.generation for name in replay.tables):
@@ -120,15 +117,15 @@ def drop(settings: Settings, replay: Replay, refresh: Callable[[], None]) -> int
             f"Generation {replay.generation} is served: it cannot be dropped.", "lakehouse replay rollback   (first)"
         )
     own = f"g{replay.generation}"
-    paths = [table_named(name).path(settings.warehouse, replay.generation) for name in replay.tables]
+    paths = [table_location(settings, name, replay.generation) for name in replay.tables]
     for path in paths:
-        if path.is_dir():
-            (path / generations.DROPPING).touch()
+        if path.exists():
+            (path / generations.DROPPING).write("")
     refresh()
-    paths += [settings.home / "checkpoints" / own]
-    paths += [table_named(name).path(settings.warehouse) / own for name in ("ops.ledger", "ops.batches")]
-    freed = sum(size_of(path) for path in paths)
+    paths += [storage(settings) / "checkpoints" / own]
+    paths += [table_location(settings, name) / own for name in ("ops.ledger", "ops.batches")]
+    freed = sum(path.size() for path in paths)
     save(settings, replace(replay, state="dropped"))
     for path in paths:
-        shutil.rmtree(path, ignore_errors=True)
+        path.remove()
     return freed

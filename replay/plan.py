@@ -1,20 +1,18 @@
-"""The plan of a replay: what would be read, from where, how long it takes, and what prevents it."""
+"""The plan of a replay: what it reads and from where, how long it takes, and what blocks it."""
 
 import json
-import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kafka import KafkaConsumer, TopicPartition
 
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.kafka import Offsets, begin_offsets, end_offsets, python_options, reachable
-from config.locks import holder
 from config.settings import Settings
 from lake import ledger
-from lake.costs import size_of
 from lake.generations import Source, live
+from lake.location import table_location, warehouse
+from lake.locks import holder
 from replay.manifest import Replay, new
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -35,16 +33,16 @@ class ReplayPlan:
     disk_needed: int
     disk_free: int
     blockers: list[tuple[str, str]] = field(default_factory=list)
-    """Each reason with the command that mends it."""
+    """Each reason with the command that fixes it."""
 
     @property
     def records(self) -> int:
-        """Count the offsets it would read."""
+        """Return the number of offsets to read."""
         return sum(high - low for low, high in self.ranges.values())
 
 
 def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> ReplayPlan:
-    """Work out a replay without changing anything."""
+    """Plan a replay without changing anything."""
     reads_log = any(job.topics for job in jobs)
     topics = sorted({topic for job in jobs for topic in job.topics})
     blockers: list[tuple[str, str]] = []
@@ -57,13 +55,13 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
         if missing:
             blockers.append(
                 (
-                    f"Kafka no longer holds {missing}; the archive has them.",
+                    f"Kafka no longer has {missing}; the archive has them.",
                     "lakehouse replay run --source bronze",
                 )
             )
     elif reads_log:
         if since != EARLIEST:
-            raise LakehouseError("A replay from the archive begins at its beginning.", "Leave out --from.")
+            raise LakehouseError("A replay from the archive starts at its first record.", "Omit --from.")
         high = dict(ledger.landed_up_to(settings, "landing", live(settings)["silver.clicks"]))
         low = dict.fromkeys(high, 0)
     ranges = {place: (low.get(place, 0), end) for place, end in high.items()}
@@ -71,12 +69,12 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
     replay = new(settings, jobs, source, starting)
     size, span = _landed(settings, topics)
     served = live(settings)
-    needed = sum(size_of(table_named(name).path(settings.warehouse, served[name])) for name in replay.tables)
-    free = shutil.disk_usage(settings.warehouse if settings.warehouse.exists() else settings.home.parent).free
+    needed = sum(table_location(settings, name, served[name]).size() for name in replay.tables)
+    free = warehouse(settings).free()
     if needed > free:
         blockers.append(
             (
-                f"It needs about {needed / 2**30:.1f} GiB of disk, and {free / 2**30:.1f} are free.",
+                f"It needs about {needed / 2**30:.1f} GiB of disk; {free / 2**30:.1f} GiB are free.",
                 "lakehouse replay list, then: lakehouse replay drop GENERATION",
             )
         )
@@ -87,7 +85,7 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
 
 
 def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:
-    """Read where to begin: the earliest record, a time of arrival, or offsets as JSON."""
+    """Parse --from: earliest, an arrival time, or offsets as JSON."""
     if since == EARLIEST:
         return dict.fromkeys(ends, 0)
     if since.lstrip().startswith("{"):
@@ -95,12 +93,12 @@ def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:
             given = json.loads(since)
             return {place: int(given.get(place[0], {}).get(str(place[1]), 0)) for place in ends}
         except (ValueError, AttributeError):
-            raise LakehouseError(f"--from {since} is no JSON of offsets.", 'Like: {"clicks": {"0": 100}}') from None
+            raise LakehouseError(f"--from {since} is not JSON with offsets.", 'Like: {"clicks": {"0": 100}}') from None
     try:
         moment = datetime.fromisoformat(since)
     except ValueError:
         raise LakehouseError(
-            f"--from '{since}' is neither earliest, nor a time, nor offsets.", "Like: --from 2026-01-05T12:00:00Z"
+            f"--from '{since}' is not `earliest`, a time or offsets.", "Like: --from 2026-01-05T12:00:00Z"
         ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     with reachable(settings):
@@ -119,7 +117,7 @@ def _no_longer_there(low: Offsets, begins: Offsets) -> str:
 
 
 def _landed(settings: Settings, topics: list[str]) -> tuple[int, tuple[datetime, datetime] | None]:
-    """Say how many bytes and which span of event time landing has seen of the topics."""
+    """Return the bytes and the span of event time that landing has read from the topics."""
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["topic"] in topics]
     first = min((row["generation"] for row in entries), default=1)
     mine = [row for row in entries if row["generation"] == first]
@@ -128,7 +126,7 @@ def _landed(settings: Settings, topics: list[str]) -> tuple[int, tuple[datetime,
 
 
 def _seconds(settings: Settings, ranges: dict[tuple[str, int], tuple[int, int]]) -> float | None:
-    """Estimate by the rate at which landing last ran, and what gold took of it."""
+    """Estimate from the last rate of landing; the gold jobs take about as long again."""
     progress = last_progress("landing", settings, 1)
     if not progress or not progress.rows_per_second:
         return None

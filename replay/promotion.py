@@ -1,4 +1,4 @@
-"""Promotion: a proved generation becomes what is served, in one commit; and back, in one commit."""
+"""Promotion: serve a verified generation, or roll back to the previous one, each in one commit."""
 
 from collections.abc import Callable
 
@@ -7,11 +7,12 @@ from pyspark.sql import SparkSession
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from expectations.gate import Audit, audit
 from lake import generations
 from lake.costs import measured, record_cost
+from lake.location import table_location, warehouse
+from lake.locks import single_writer
 from lake.tables import read
 from replay import certificate
 from replay.manifest import Replay, folder
@@ -24,13 +25,13 @@ Refresh = Callable[[], None]
 
 
 def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str | None, refresh: Refresh) -> Audit:
-    """Switch every table of a replay to its generation, if it is proved and its quality holds."""
-    with single_writer(settings, ["replay"]), measured(spark, settings.warehouse) as cost:
+    """Serve the tables of a replay if it has a certificate and passes the quality gate."""
+    with single_writer(settings, ["replay"]), measured(spark, warehouse(settings)) as cost:
         _refuse_unproved(settings, replay, accept)
         frames = {
-            name: read(spark, name, settings.warehouse, number)
+            name: read(spark, name, settings, number)
             for name, number in replay.generation_by_table.items()
-            if number in generations.built(settings, table_named(name))  # a job that never ran has no table
+            if number in generations.built(settings, table_named(name))  # a job that never ran has no tables
         }
         found = audit(
             {name: frames.pop(name) for name in replay.tables},
@@ -41,7 +42,7 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
         if not found.passed:
             return found
         if LANDING in replay.jobs and replay.source == "bronze" and _follows_archive(settings, replay):
-            # The log goes on where the archive ended, in an epoch of its own.
+            # Landing continues in Kafka where the archive ended, in a new epoch.
             reset(job_named(LANDING), settings, replay.generation)
             failpoint("after replay epoch")
         refresh()
@@ -54,23 +55,23 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
 
 
 def rollback(settings: Settings) -> dict[str, int]:
-    """Serve again what was served before the last switch; give the generation of each table that changes."""
+    """Serve the generations from before the last switch again; return the generation of each table that changes."""
     with single_writer(settings, ["replay"]):
         now, before = generations.live(settings), generations.before(settings)
         if before is None:
-            raise LakehouseError("Nothing was ever promoted: there is nothing to go back to.", "lakehouse replay list")
+            raise LakehouseError("Nothing was promoted yet: there is nothing to roll back to.", "lakehouse replay list")
         changed = {name: number for name, number in before.items() if now[name] != number}
         for name, number in changed.items():
-            if not table_named(name).path(settings.warehouse, number).exists():
+            if not table_location(settings, name, number).exists():
                 raise LakehouseError(f"Generation {number} of {name} was dropped.", "lakehouse replay list")
         generations.switch(settings, changed, "rollback")
         return changed
 
 
 def _follows_archive(settings: Settings, replay: Replay) -> bool:
-    """Tell whether its landing still follows the archive; once it follows the log, another epoch would repeat some."""
+    """Return whether its landing still reads the archive; if it reads Kafka, a new epoch would land records twice."""
     checkpoint = last_checkpoint(job_named(LANDING), settings, replay.generation)
-    return checkpoint.epoch == FIRST_EPOCH or not checkpoint.path.is_dir()
+    return checkpoint.epoch == FIRST_EPOCH or not checkpoint.location.exists()
 
 
 def _refuse_unproved(settings: Settings, replay: Replay, accept: str | None) -> None:
@@ -83,6 +84,6 @@ def _refuse_unproved(settings: Settings, replay: Replay, accept: str | None) -> 
     if proof.unexplained and not accept:
         raise LakehouseError(
             f"{proof.unexplained:,} rows of generation {number} differ without a reason.",
-            f"See {folder(settings, number) / 'certificate.html'}; to serve it all the same: "
+            f"See {folder(settings, number) / 'certificate.html'}. To serve it anyway: "
             f'lakehouse replay promote {number} --accept "REASON"',
         )

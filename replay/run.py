@@ -1,4 +1,4 @@
-"""Running a replay: the same jobs, on all of history, into a generation of their own."""
+"""Run a replay: the same jobs process all of history into a new generation."""
 
 import time
 from dataclasses import replace
@@ -9,10 +9,11 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from lake import batch_log, generations, ledger
 from lake.costs import measured, record_cost
+from lake.location import table_location, warehouse
+from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
 from replay.manifest import Replay, save
 from streaming.checkpoint import last_checkpoint
@@ -31,23 +32,23 @@ def run(
     watch: Watch | None = None,
     jobs: list[Job] | None = None,
 ) -> Replay:
-    """Build the tables of a replay, or go on building them after a kill; what is served is not touched.
+    """Build the tables of a replay, or resume after a kill; the served tables are not touched.
 
-    jobs: those of the replay, where they are not the project's own, as when a change of logic is tried out.
+    jobs: the jobs to run, if they are not the project's own, as when a change of logic is tried out.
     """
     with single_writer(settings, [LOCK]):
-        # The pointer must be there before a second generation is: views ask it which of them to show.
-        create_missing([generations.TABLE], settings.warehouse)
+        # The pointer must exist before a second generation does: views read it to choose one.
+        create_missing([generations.TABLE], settings)
         save(settings, replay)
         failpoint("after replay manifest")
         began = time.monotonic()
         jobs = jobs or replay.jobs_to_run()
         followers = [job for job in jobs if not job.topics]
         if any(last_checkpoint(job, settings, replay.generation).followed() for job in followers):
-            # All had landed before the first of them began, and their delay was set by it: what came into the log
-            # since the kill may lie behind it. It is landed when the replay is served.
+            # Their watermark delay was set by what had landed when the first of them started. Records that reached
+            # Kafka since the kill may lie behind it; they are landed once the replay is served.
             jobs = followers
-        with measured(spark, settings.warehouse) as cost:
+        with measured(spark, warehouse(settings)) as cost:
             Runner(settings, spark, replay.target).run(jobs, until_caught_up=True, watch=watch)
             failpoint("after replay run")
             for job in followers:
@@ -62,9 +63,9 @@ def run(
 
 
 def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) -> None:
-    """Let a job's rows be final up to where those of what is served would be, after the same events.
+    """Finalize a job's rows up to the event time that the live job would have reached after the same events.
 
-    A replay's own delay is as long as its log was out of order; but it has read all there is.
+    A replay's own watermark delay is longer, because its log was read out of order; but it has read everything.
     """
     reached = [_reached(name, replay, settings) for name in job.reads]
     until = min((moment for moment in reached if moment), default=None)
@@ -75,7 +76,7 @@ def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) ->
 
 def _reached(name: str, replay: Replay, settings: Settings) -> datetime | None:
     table = table_named(name)
-    times = read_arrow(table.path(settings.warehouse, replay.target.of_table(name)), None, ["event_time"])
+    times = read_arrow(table_location(settings, table.name, replay.target.of_table(name)), None, ["event_time"])
     latest: datetime | None = pc.max(times["event_time"]).as_py() if len(times) else None
     if latest is None or table.disorder is None:
         return None

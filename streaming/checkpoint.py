@@ -8,18 +8,16 @@ ledger says the last whole batch ended. A log that is not the one landed before 
 import json
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import deltalake
 import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
-from config.files import write_whole
 from config.kafka import end_offsets, topic_ids
 from config.settings import Settings
 from lake import ledger
+from lake.location import Location, storage, table_location
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -35,27 +33,27 @@ class Checkpoint:
     """Where a job goes on: its epoch, its folder, and what an epoch after a reset begins with."""
 
     epoch: int
-    path: Path
+    location: Location
     starting_offsets: str = "earliest"
     landed: dict[str, int] = field(default_factory=dict)
     """By topic, the last offset that may be in the tables already, from a batch that was never finished."""
 
     def watermark(self, batch: int) -> datetime | None:
         """Read the watermark that Spark has given to a batch; none where there is no state, or nothing seen yet."""
-        since_1970 = int(_logged(self.path / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
+        since_1970 = int(_logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
         return datetime.fromtimestamp(since_1970 / 1000, UTC) if since_1970 > 0 else None
 
     def followed(self) -> list[dict[str, Any]]:
         """Read how far in the tables it follows the last batch that was begun reaches."""
-        begun = sorted((self.path / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
-        lines = begun[-1].read_text().splitlines()[2:] if begun else []
+        begun = sorted((self.location / "offsets").children("[0-9]*"), key=lambda file: int(file.name))
+        lines = (begun[-1].read() or "").splitlines()[2:] if begun else []
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def records(self, batch: int) -> int:
         """Count the offsets of the log that Spark has given to a batch."""
-        before = self.path / "offsets" / str(batch - 1)
-        low = _logged(before, 2) if before.exists() else _logged(self.path / "sources" / "0" / "0", -1)
-        high = _logged(self.path / "offsets" / str(batch), 2)
+        before = self.location / "offsets" / str(batch - 1)
+        low = _logged(before, 2) if before.exists() else _logged(self.location / "sources" / "0" / "0", -1)
+        high = _logged(self.location / "offsets" / str(batch), 2)
         return sum(
             end - low.get(topic, {}).get(partition, 0)
             for topic, ends in high.items()
@@ -70,9 +68,10 @@ def open_checkpoint(
     folder = job_folder(job.name, settings, generation)
     recorded = _recorded_epochs(job, settings, generation)
     epoch = max([*_epochs(folder), *recorded], default=1)
-    path = folder / f"e{epoch}"
-    begun = any((path / "offsets").glob("[0-9]*"))
-    fresh = epoch not in recorded and (path.is_dir() if epoch > 1 else not _has_rows(job, settings, generation))
+    location = folder / f"e{epoch}"
+    begun = bool((location / "offsets").children("[0-9]*"))
+    announced = _start_file(folder, epoch).exists()
+    fresh = epoch not in recorded and (announced if epoch > 1 else not _has_rows(job, settings, generation))
     if not begun and not fresh:
         raise LakehouseError(
             f"The checkpoint of '{job.name}' is gone, but its tables are not empty: "
@@ -85,11 +84,10 @@ def open_checkpoint(
     if reads_log:
         _refuse_another_log(job, settings, folder)
     ensure_same_code(job, folder, allow_code_change=allow_code_change)
-    start = _start_file(folder, epoch)
-    if not start.exists():
-        return Checkpoint(epoch, path)
-    values = json.loads(start.read_text())
-    return Checkpoint(epoch, path, json.dumps(values["offsets"]), values["landed"])
+    values = json.loads(_start_file(folder, epoch).read() or "{}")
+    if not values:
+        return Checkpoint(epoch, location)
+    return Checkpoint(epoch, location, json.dumps(values["offsets"]), values["landed"])
 
 
 def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
@@ -102,78 +100,77 @@ def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
 def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Begin a new epoch: of the log, where the last whole batch in the ledger ended; of tables, at their first."""
     folder = job_folder(job.name, settings, generation)
-    folder.mkdir(parents=True, exist_ok=True)
     _refuse_another_log(job, settings, folder)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
     while _seen(job, settings, generation, epoch):  # by a batch that never came to its end
         epoch += 1
     if not job.topics:
-        (folder / f"e{epoch}").mkdir()
+        _start_file(folder, epoch).write("{}")
         return Checkpoint(epoch, folder / f"e{epoch}")
     landed = ledger.landed_up_to(settings, job.name, generation)
     # -2 is Kafka's "earliest": nothing of that partition has landed yet.
     offsets = by_topic({place: landed.get(place, -2) for place in end_offsets(settings, job.topics)})
     last = archived_up_to(settings)
-    write_whole(_start_file(folder, epoch), json.dumps({"offsets": offsets, "landed": last}))
-    (folder / f"e{epoch}").mkdir()
+    _start_file(folder, epoch).write(json.dumps({"offsets": offsets, "landed": last}))
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
 
 
 def _empty(job: Job, settings: Settings, generation: int) -> None:
     """Empty the tables of a job whose state is gone: what it follows is all there, and makes them again."""
     for name in job.writes:
-        path = str(table_named(name).path(settings.warehouse, generation))
-        if deltalake.DeltaTable.is_deltatable(path):
-            deltalake.DeltaTable(path).delete()
+        location = table_location(settings, name, generation)
+        if location.is_table():
+            location.table().delete()
 
 
-def _refuse_another_log(job: Job, settings: Settings, folder: Path) -> None:
+def _refuse_another_log(job: Job, settings: Settings, folder: Location) -> None:
     """Remember the log by its topics' ids: offsets of another log mean nothing here."""
     if not job.topics:
         return
     known = folder / "log.json"
     ids = topic_ids(settings, job.topics)
-    if known.exists():
-        changed = [name for name, id_ in json.loads(known.read_text()).items() if ids.get(name, id_) != id_]
+    if (landed_before := known.read()) is not None:
+        changed = [name for name, id_ in json.loads(landed_before).items() if ids.get(name, id_) != id_]
         if changed:
             raise LakehouseError(
                 f"The log is not the one '{job.name}' landed before: {', '.join(changed)} was created anew.",
                 "Bring the old log back; or begin with empty tables too: make clean   (or another LAKEHOUSE_HOME)",
             )
         return
-    write_whole(known, json.dumps(ids))
+    known.write(json.dumps(ids))
 
 
 def archived_up_to(settings: Settings) -> dict[str, int]:
     """Read from Delta's statistics how far, at the most, the archive reaches in each topic."""
-    path = str(table_named("bronze.events").path(settings.warehouse))
+    archive = table_location(settings, "bronze.events")
     last: dict[str, int] = {}
-    if deltalake.DeltaTable.is_deltatable(path):
-        actions: list[dict[str, Any]] = pa.table(deltalake.DeltaTable(path).get_add_actions(flatten=True)).to_pylist()
+    if archive.is_table():
+        actions: list[dict[str, Any]] = pa.table(archive.table().get_add_actions(flatten=True)).to_pylist()
         for file in actions:
             topic = file["partition.topic"]
             last[topic] = max(last.get(topic, -1), file.get("max.offset") or 0)
     return last
 
 
-def _logged(file: Path, line: int) -> dict[str, Any]:
+def _logged(file: Location, line: int) -> dict[str, Any]:
     """Read a line of one of Spark's own logs."""
-    text = file.read_text().splitlines()[line]
+    text = (file.read() or "").splitlines()[line]
     return dict(json.loads(text[text.index("{") :]))  # the first line of some begins with a version, like v1
 
 
-def job_folder(job: str, settings: Settings, generation: int) -> Path:
-    """Say where all is kept that a job remembers beside its tables."""
-    return settings.home / "checkpoints" / f"g{generation}" / job
+def job_folder(job: str, settings: Settings, generation: int) -> Location:
+    """Return the folder of a job's checkpoints, progress and code version."""
+    return storage(settings) / "checkpoints" / f"g{generation}" / job
 
 
-def _start_file(folder: Path, epoch: int) -> Path:
+def _start_file(folder: Location, epoch: int) -> Location:
+    """Return the file that announces an epoch: object stores have no empty folders to do it."""
     return folder / f"e{epoch}.start.json"
 
 
-def _epochs(folder: Path) -> set[int]:
+def _epochs(folder: Location) -> set[int]:
     """Name every epoch that was ever begun: a deleted folder leaves the file beside it, and the ledger's rows."""
-    return {int(path.name[1:].partition(".")[0]) for path in folder.glob("e[0-9]*")}
+    return {int(path.name[1:].partition(".")[0]) for path in folder.children("e[0-9]*")}
 
 
 def _recorded_epochs(job: Job, settings: Settings, generation: int) -> set[int]:
@@ -183,12 +180,12 @@ def _recorded_epochs(job: Job, settings: Settings, generation: int) -> set[int]:
 def _has_rows(job: Job, settings: Settings, generation: int) -> bool:
     # The archive is one for all generations: that it has rows says nothing of a later one.
     own = [name for name in job.writes if generation == 1 or table_named(name).layer != "bronze"]
-    paths = [str(table_named(name).path(settings.warehouse, generation)) for name in own]
-    return any(deltalake.DeltaTable.is_deltatable(path) and deltalake.DeltaTable(path).file_uris() for path in paths)
+    locations = [table_location(settings, name, generation) for name in own]
+    return any(location.is_table() and location.table().file_uris() for location in locations)
 
 
 def _seen(job: Job, settings: Settings, generation: int, epoch: int) -> bool:
     """Tell whether a table remembers a batch of the epoch: Delta would skip another of the same number."""
-    paths = [str(table_named(name).path(settings.warehouse, generation)) for name in job.writes]
-    tables = [deltalake.DeltaTable(path) for path in paths if deltalake.DeltaTable.is_deltatable(path)]
+    locations = [table_location(settings, name, generation) for name in job.writes]
+    tables = [location.table() for location in locations if location.is_table()]
     return any(table.transaction_version(f"{job.name}/g{generation}/e{epoch}") is not None for table in tables)

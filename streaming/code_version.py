@@ -1,75 +1,203 @@
-"""Logic: the version and the code of a job, remembered beside its checkpoint -> a change is never slipped under it.
+"""The code version of a job: it changes when code or a declaration changes that the job's results depend on.
 
-What a job has in its state and its table was made by some logic. Another logic takes a new version and a replay, so
-that all of history is told by one of them. Comments, docstrings and layout are no logic.
+It covers the job's definition, every function, class and constant of this project that it uses, however many modules
+away, and the declarations of its tables. A comment, a docstring, a type hint, the text of an error, a description, an
+unrelated function or file, and the move of a function to another module change nothing.
+
+Left out on purpose, because a change there cannot change a row or is detected in another way:
+- `config`: the values of declarations count, not the code that reads them. Settings are not code.
+- `Job`, `Batch` and what runs them: the runner, checkpoints, locks, ledger, batch log, failpoints.
+- Landing, for a job that follows tables: what has landed stays, and redriving repairs what a rule refused.
+- `provenance`: it explains rows in a comparison and in a trace, and writes none.
+- Rules that fail or warn: they decide whether rows are published, not what is in them.
+
+A checkpoint and the batch layer use this version and no other.
 """
 
-import ast
-import hashlib
 import importlib
 import inspect
 import json
 import types
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any
 
+from config.declarations import Table, table_named, tables
 from config.errors import LakehouseError
-from config.files import write_whole
+from config.settings import ROOT
+from lake.location import Location
+from streaming.code_graph import WHOLE, Reached, Source, digest, reach
 from streaming.job import Job
+from streaming.landing.parse import Contract, contracts
 
 FILE = "logic.json"
+LANDING = ("streaming.landing",)
+INFRASTRUCTURE = (
+    *("config", "lake.batch", "lake.batch_log", "lake.generations", "lake.ledger", "lake.location"),
+    "streaming.job",
+)
+"""Names at which the code graph stops; the reasons are above."""
 
-
-def source(job: Job) -> str:
-    """Give a job's own code; kept beside its checkpoint, it can tell later what the old logic made of its inputs."""
-    return inspect.getsource(importlib.import_module(job.module))
-
-
-def previous_job(folder: Path, name: str) -> Job | None:
-    """Bring back the job whose code was kept beside a checkpoint, if there is any."""
-    kept = recorded(folder)
-    if not kept or "source" not in kept:
-        return None
-    module = types.ModuleType(f"former_{name}")
-    exec(compile(str(kept["source"]), f"{name} (former)", "exec"), module.__dict__)  # noqa: S102 - our own code, kept
-    job: Job = module.job()
-    return job
+OURS = Source(ROOT, ignored=frozenset({("Job", "provenance")}))
+SHOWN = 5
+"""How many changed definitions a message names."""
 
 
 def code_version(job: Job) -> str:
-    """Tell one state of a job's own code from another."""
-    tree = ast.parse(source(job))
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node, clean=False):
-            node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+    """Return the version of a job's code and declarations."""
+    return version_of(code_parts(job))
 
 
-def recorded(folder: Path) -> dict[str, str | int] | None:
-    """Read which logic a checkpoint was begun with."""
-    file = folder / FILE
-    return dict(json.loads(file.read_text())) if file.exists() else None
+def version_of(parts: Mapping[str, str]) -> str:
+    """Condense the parts of a job's code; their names, and so the modules that they stand in, do not count."""
+    return digest(sorted(parts.values()))
 
 
-def ensure_same_code(job: Job, folder: Path, *, allow_code_change: bool = False) -> None:
-    """Remember the logic of a new checkpoint, and refuse to go on in one with another logic.
+def code_parts(job: Job) -> dict[str, str]:
+    """Return what a job's results depend on, each part by name with a digest of its content."""
+    stops = INFRASTRUCTURE if job.topics else (*INFRASTRUCTURE, *LANDING)
+    roots = {f"{job.module}.job"} if job.module else set()
+    found = reach(roots | set(_roots(job, set())), OURS, stops)
+    return found.parts | (contract_parts() if job.topics else _declared(job, found))
 
-    allow_code_change: whoever changed the code vouches that it gives what the code before gave.
+
+def parts_of(functions: list[Any], *, stops: tuple[str, ...] = INFRASTRUCTURE) -> dict[str, str]:
+    """Return the parts of some functions or classes: their code, and that of all they use."""
+    return reach({root for each in functions for root in _roots(each, set())}, OURS, stops).parts
+
+
+def contract_parts() -> dict[str, str]:
+    """Return what landing makes of records: the form of each topic, the columns of its table, what is quarantined."""
+    return {f"contract of {each.topic.name}": digest([_contract(each)]) for each in contracts()}
+
+
+def ensure_same_code(job: Job, folder: Location, *, allow_code_change: bool = False) -> None:
+    """Record the code of a new checkpoint; refuse to continue one that other code began.
+
+    allow_code_change: the user asserts that the changed code gives the same results.
     """
     if not job.module or job.topics:
-        return  # rules may change under landing: what they refused can be driven through it again
-    now = {"version": job.version, "code": code_version(job), "source": source(job)}
+        return  # landing may change: what a rule refused can be redriven
+    parts = code_parts(job)
     before = recorded(folder)
     if before is not None and before["version"] != job.version:
         raise LakehouseError(
             f"'{job.name}' is version {job.version} now; its table and its state were made by version "
             f"{before['version']}.",
-            f"Make its history anew beside what is served, look at it, then switch: lakehouse replay run "
+            f"Rebuild its history next to the served table, verify it, then promote it: lakehouse replay run "
             f"--jobs {job.name}",
         )
-    if before is not None and before["code"] != now["code"] and not allow_code_change:
+    if before is not None and before.get("code_version") != version_of(parts) and not allow_code_change:
         raise LakehouseError(
-            f"The code of '{job.name}' has changed under its checkpoint, but its version is still {job.version}.",
-            f"If it gives other results, raise `version` in {job.module.replace('.', '/')}.py and run: lakehouse "
-            f"replay run --jobs {job.name}\nIf it gives the same: lakehouse stream run {job.name} --allow-code-change",
+            f"The code of '{job.name}' has changed under its checkpoint, but its version is still {job.version}."
+            f"\n{_changes(before, parts)}",
+            f"If the results differ, raise `version` in {job.module.replace('.', '/')}.py and run: lakehouse "
+            f"replay run --jobs {job.name}\n"
+            f"If they stay the same: lakehouse stream run {job.name} --allow-code-change",
         )
-    write_whole(folder / FILE, json.dumps(now))
+    now = {"version": job.version, "code_version": version_of(parts), "parts": parts, "source": source(job)}
+    (folder / FILE).write(json.dumps(now))
+
+
+def recorded(folder: Location) -> dict[str, Any] | None:
+    """Read the code that a checkpoint was begun with; a record of an older release has no `code_version`."""
+    text = (folder / FILE).read()
+    return dict(json.loads(text)) if text else None
+
+
+def source(job: Job) -> str:
+    """Return the source of a job's module; kept with the checkpoint, it can compute later what the old code did."""
+    return inspect.getsource(importlib.import_module(job.module))
+
+
+def previous_job(folder: Location, name: str) -> Job | None:
+    """Load the job whose source was kept with a checkpoint; none if there is none, or it imports what is gone."""
+    kept = recorded(folder)
+    if not kept or "source" not in kept:
+        return None
+    module = types.ModuleType(f"previous_{name}")
+    code = compile(str(kept["source"]), f"{name} (previous)", "exec")
+    try:
+        exec(code, module.__dict__)  # noqa: S102 - our own code, kept
+    except ImportError:
+        return None
+    job: Job = module.job()
+    return job
+
+
+def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
+    """Name the definitions and declarations that changed."""
+    if "parts" not in before:
+        return "The checkpoint was begun by an older release, which did not record all that counts."
+    known = before["parts"]
+    names = sorted(name for name in {*known, *now} if known.get(name) != now.get(name))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"Changed: {', '.join(names[:SHOWN])}{more}."
+
+
+def _declared(job: Job, code: Reached) -> dict[str, str]:
+    """Return the declarations that a job uses: the tables it writes, reads, or names in its code.
+
+    Of a table that it only reads count the columns that its code names, and the lateness that sets its watermark.
+    """
+    written = [table_named(name) for name in job.writes]
+    read = {name for name in (*job.reads, *code.strings) if name in tables() and name not in job.writes}
+    words = code.words | {column for table in written for column in table.stored}
+    found = {f"table {table.name}": digest([_table(table)]) for table in written}
+    return found | {f"table {name}": digest([_columns(table_named(name), words)]) for name in sorted(read)}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    columns = {name: (column.type, column.source) for name, column in table.columns.items()}
+    return table.model_dump(exclude={"description", "columns"}) | {"columns": columns}
+
+
+def _columns(table: Table, words: set[str]) -> tuple[object, ...]:
+    columns = {name: column.type for name, column in table.columns.items() if name in words}
+    return sorted(columns.items()), table.valid_to, table.disorder if table.topic or table.lateness_of else None
+
+
+def _contract(contract: Contract) -> tuple[object, ...]:
+    topic, table = contract.topic, contract.table
+    rules = [(rule.name, rule.expression) for rule in contract.rules]
+    return topic.key, topic.lateness, _described(topic.events), _table(table), rules
+
+
+def _described(schema: Any) -> Any:
+    """Leave the descriptions out of a JSON Schema; a property may be called so, and is an object."""
+    if isinstance(schema, dict):
+        return {
+            key: _described(value)
+            for key, value in schema.items()
+            if not (key == "description" and isinstance(value, str))
+        }
+    return [_described(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _roots(value: Any, seen: set[int]) -> Iterator[str]:
+    """List the definitions of this project that a value is made of: functions, what they enclose, objects."""
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    inner: list[Any] = []
+    if isinstance(value, types.FunctionType):
+        name = value.__qualname__.partition(".")[0]
+        yield f"{value.__module__}.{WHOLE if name == '<lambda>' else name}"
+        inner = [cell.cell_contents for cell in value.__closure__ or ()] + list(value.__defaults__ or ())
+    elif isinstance(value, types.MethodType):
+        inner = [value.__func__, value.__self__]
+    elif isinstance(value, partial):
+        inner = [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, type):
+        yield f"{value.__module__}.{value.__qualname__.partition('.')[0]}"
+    elif isinstance(value, Mapping):
+        inner = list(value.values())
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        inner = list(value)
+    elif is_dataclass(value):
+        inner = [type(value), *(getattr(value, each.name) for each in fields(value))]
+    elif hasattr(value, "__wrapped__"):
+        inner = [value.__wrapped__]
+    for each in inner:
+        yield from _roots(each, seen)

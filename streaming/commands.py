@@ -12,12 +12,13 @@ from rich.live import Live
 from rich.table import Table
 
 from config.kafka import end_offsets
-from config.locks import holder, single_writer
 from config.settings import Settings, load_settings
 from config.spark import session
 from lake import batch_log, ledger
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
+from lake.location import warehouse
+from lake.locks import holder, single_writer
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.job import Job, job_named, jobs
@@ -119,7 +120,7 @@ def run_measured(
     runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console
 ) -> tuple[list[Progress], Cost]:
     """Run jobs, showing what they do; return what each did last, and what it cost."""
-    with measured(runner.spark, runner.settings.warehouse) as cost, shown(console) as watch:
+    with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as watch:
         last = runner.run(chosen, until_caught_up=until_caught_up, watch=watch)
     return last, cost
 

@@ -3,16 +3,14 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-import deltalake
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from config.declarations import table_named
-from config.files import write_whole
 from config.settings import Settings
 from lake.generations import TableGenerations
+from lake.location import Location, table_location
 from streaming.checkpoint import job_folder
 from streaming.job import Job
 
@@ -43,8 +41,8 @@ Watch = Callable[[list[Progress]], None]
 
 def last_progress(job: str, settings: Settings, generation: int) -> Progress | None:
     """Read what a job last did, whoever ran it."""
-    file = _file(job, settings, generation)
-    return Progress(**json.loads(file.read_text())) if file.exists() else None
+    text = _file(job, settings, generation).read()
+    return Progress(**json.loads(text)) if text else None
 
 
 class Followed:
@@ -57,29 +55,37 @@ class Followed:
         self._looked_at: str | None = None
         self._waiting = 0
         self._of_log = bool(job.topics) and target.source == "kafka"
-        self._seen: set[tuple[str, int]] = set()
+        self._counted: int | None = None
         self._done = 0
         self._last: dict[str, Any] = {}
 
     def look(self) -> None:
-        """Take in what the query has reported since the last look."""
+        """Count the micro-batches that the query has reported since the last look."""
         last = self.query.lastProgress
         if last is None or last.timestamp == self._looked_at:
             return
         self._looked_at = last.timestamp
-        before = len(self._seen)
-        for report in self.query.recentProgress:
-            progress = json.loads(report.json)
-            place = (progress["runId"], progress["batchId"])
-            if place not in self._seen and "addBatch" in progress["durationMs"]:
-                self._seen.add(place)
-                self._done += self._rows(progress)
-                self._last = progress
-                self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
-        if len(self._seen) > before:
+        new = self._uncounted(last)
+        for progress in new:
+            self._counted = progress["batchId"]
+            self._done += self._rows(progress)
+            self._last = progress
+            self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
+        if new:
             self._waiting = self._still_waiting()
             file = _file(self.job.name, self._settings, self._target.of_job(self.job))
-            write_whole(file, json.dumps(asdict(self.progress())))
+            file.write(json.dumps(asdict(self.progress())))
+
+    def _uncounted(self, last: StreamingQueryProgress) -> list[dict[str, Any]]:
+        """Return the reports of micro-batches that are not counted yet, in order.
+
+        An idle query reports the number of the batch to come. Spark keeps up to 100 reports; they are read only at
+        first, or when a batch came and went between two looks.
+        """
+        skipped = self._counted is None or last.batchId > self._counted + 1
+        reports = [json.loads(each.json) for each in (self.query.recentProgress if skipped else [last])]
+        counted = -1 if self._counted is None else self._counted
+        return [each for each in reports if "addBatch" in each["durationMs"] and each["batchId"] > counted]
 
     def progress(self) -> Progress:
         """Tell what the query last did."""
@@ -120,15 +126,15 @@ def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Set
         read[end["reservoirId"]] = min(version, read.get(end["reservoirId"], version))
     behind = 0
     for name in job.reads or (ARCHIVE,):
-        path = str(table_named(name).path(settings.warehouse, target.of_table(name)))
-        if deltalake.DeltaTable.is_deltatable(path):
-            table = deltalake.DeltaTable(path)
+        location = table_location(settings, name, target.of_table(name))
+        if location.is_table():
+            table = location.table()
             # Version 0 only creates the table.
             behind = max(behind, table.version() - read.get(str(table.metadata().id), 0))
     return behind
 
 
-def _file(job: str, settings: Settings, generation: int) -> Path:
+def _file(job: str, settings: Settings, generation: int) -> Location:
     return job_folder(job, settings, generation) / "progress.json"
 
 

@@ -10,12 +10,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
 from config.kafka import spark_source_options
-from config.locks import single_writer
 from config.settings import Settings
 from config.signals import stop_on_signal
 from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.ledger import disorder
+from lake.location import table_location
+from lake.locks import single_writer
 from lake.tables import create_missing
 from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
 from streaming.job import LOG, Job, in_stages
@@ -86,13 +87,13 @@ class Runner:
             allow_code_change=self._allow_code_change,
         )
         for name in (*job.reads, *job.writes):
-            create_missing([name], self.settings.warehouse, self.target.of_table(name))
+            create_missing([name], self.settings, self.target.of_table(name))
         streams = {LOG: self._log(job, checkpoint)} if job.topics else {name: self._table(name) for name in job.reads}
         writer = (
             job.apply(streams)
             .writeStream.queryName(job.name)
             .outputMode(job.query.output_mode)
-            .option("checkpointLocation", str(checkpoint.path))
+            .option("checkpointLocation", str(checkpoint.location))
             .foreachBatch(self._processing(job, checkpoint))
         )
         if until_caught_up:
@@ -121,7 +122,7 @@ class Runner:
             self.spark.readStream.format("delta")
             .option("startingVersion", 0)
             .option("maxBytesPerTrigger", self.settings.streaming.archive_bytes_per_batch)
-            .load(str(table_named(ARCHIVE).path(self.settings.warehouse)))
+            .load(str(table_location(self.settings, ARCHIVE)))
         )
         return records.filter(records.topic.isin(*job.topics)).withColumnRenamed("arrival_time", "timestamp")
 
@@ -132,7 +133,7 @@ class Runner:
         rows = (
             self.spark.readStream.format("delta")
             .option("startingVersion", 0)
-            .load(str(table.path(self.settings.warehouse, generation)))
+            .load(str(table_location(self.settings, table.name, generation)))
         )
         if table.disorder is None:
             return rows

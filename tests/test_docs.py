@@ -15,6 +15,7 @@ import pytest
 import typer
 
 import lakehouse
+from config.floors import FLOORS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -148,6 +149,20 @@ def test_every_name_in_the_readme_tree_exists_and_no_folder_is_left_out():
     assert {f"{folder}/" for folder in folders} <= set(names)
 
 
+def test_every_file_of_a_walk_through_the_code_exists_and_a_click_takes_at_most_thirty():
+    walks = {
+        title: re.findall(r"^\d+\. `([^`]+)`", body, re.MULTILINE)
+        for title, body in sections(DOCS / "architecture.md", "##").items()
+    }
+    assert [file for files in walks.values() for file in files if not (ROOT / file).is_file()] == []
+    assert 0 < len(walks["A click, from Kafka to a serving view"]) <= 30
+
+
+def test_the_picture_of_the_floors_has_them_in_their_order():
+    picture = blocks(DOCS / "architecture.md", "text")[0]
+    assert tuple(re.findall(r"^  (\w+)(?:/|\.py) ", picture, re.MULTILINE)) == FLOORS[::-1]
+
+
 def test_ci_runs_the_test_command_of_the_readme():
     last = (ROOT / ".ci" / "run").read_text().split("\n")[-2].removeprefix("exec ")
     assert last == "make test"
@@ -159,6 +174,18 @@ def test_every_decision_is_listed_and_says_what_it_costs():
     for file in sorted((DOCS / "decisions").glob("0*.md")):
         assert f"]({file.name})" in listed, file.name
         assert list(sections(file, "##")) == ["Context", "Decision", "What it costs"], file.name
+
+
+EDITED = [document for document in documents() if blocks(document, "diff")]
+
+
+@pytest.mark.parametrize("document", EDITED, ids=lambda path: path.name)
+def test_the_edits_of_a_page_apply_in_their_order(document: Path, tmp_path: Path):
+    for folder in ("config", "expectations", "streaming"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for diff in blocks(document, "diff"):
+        done = subprocess.run(["git", "apply"], cwd=tmp_path, input=diff, text=True, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_edits_of_the_guide_apply_and_are_valid(tmp_path: Path):

@@ -18,6 +18,7 @@ from expectations.parity.reasons import Explained, explain
 from expectations.parity.rows import compare
 from lake import batch_log
 from lake.generations import TableGenerations, serving
+from lake.location import storage
 from lake.ordering import first_per_key_spark
 from lake.tables import read
 from streaming import code_version
@@ -49,7 +50,7 @@ def generation_side(spark: SparkSession, settings: Settings, target: TableGenera
     """Take the tables of a generation as an answer: those that are served, or those of a replay."""
     return Side(
         name=name,
-        frame=lambda table: read(spark, table, settings.warehouse, target.of_table(table)),
+        frame=lambda table: read(spark, table, settings, target.of_table(table)),
         tables=frozenset(target.generation_by_table),
         until=lambda job: batch_log.closed_until(settings, job.name, target.of_job(job)),
         generation=target.of_table("silver.late"),
@@ -103,9 +104,8 @@ def keep(settings: Settings, found: Mapping[str, Explained]) -> None:
     """Keep what a comparison came to, for the report."""
     now = datetime.now(UTC)
     tables = {name: {"equal": each.parity.equal, "by_reason": each.by_reason} for name, each in found.items()}
-    file = settings.home / "reports" / "comparisons" / f"{now:%Y%m%dT%H%M%S%f}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"at": now.isoformat(timespec="seconds"), "tables": tables}, indent=1))
+    file = storage(settings) / "reports" / "comparisons" / f"{now:%Y%m%dT%H%M%S%f}.json"
+    file.write(json.dumps({"at": now.isoformat(timespec="seconds"), "tables": tables}, indent=1))
 
 
 def comparable_tables() -> list[Table]:

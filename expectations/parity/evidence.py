@@ -18,7 +18,7 @@ USERS = "silver.users"
 
 def late(spark: SparkSession, settings: Settings, generation: int, users: DataFrame) -> dict[str, DataFrame]:
     """Gather the late events of a generation, by the table that they would be in."""
-    rows = read(spark, "silver.late", settings.warehouse, generation)
+    rows = read(spark, "silver.late", settings, generation)
     # Kept: each is joined several times, and parsing them is most of the work.
     found = {
         table.name: typed_late(rows, str(table.topic)).localCheckpoint()

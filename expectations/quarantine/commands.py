@@ -10,11 +10,11 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from config.declarations import table_named
 from config.settings import Settings, load_settings
 from expectations.ledger_check import live_generation
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.rule_messages import says
+from lake.location import table_location
 from lake.tables import ORIGIN, read_arrow
 
 app = typer.Typer()
@@ -103,7 +103,7 @@ def redrive() -> None:
 
 
 def _rows(settings: Settings, columns: list[str], which: pc.Expression | None = None) -> list[dict[str, Any]]:
-    path = table_named("silver.quarantine").path(settings.warehouse, live_generation(settings))
+    path = table_location(settings, "silver.quarantine", live_generation(settings))
     return list(read_arrow(path, which, columns).to_pylist())
 
 

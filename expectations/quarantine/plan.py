@@ -4,12 +4,12 @@ What it would do cannot be told again later: rules may have changed by then, and
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
 
 from config.settings import Settings
+from lake.location import Location, storage
 
 
 @dataclass(frozen=True)
@@ -27,32 +27,31 @@ class RedrivePlan:
 
 def draw_up(settings: Settings, generation: int, rows: pa.Table) -> RedrivePlan:
     """Write a plan down, whole or not at all."""
-    plan, path = RedrivePlan(uuid4().hex, rows), _path(settings, generation)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(".draft")
-    with pa.OSFile(str(draft), "wb") as file, pa.ipc.new_file(file, _labelled(rows, plan.id).schema) as writer:
+    plan = RedrivePlan(uuid4().hex, rows)
+    content = pa.BufferOutputStream()
+    with pa.ipc.new_file(content, _labelled(rows, plan.id).schema) as writer:
         writer.write_table(rows)
-    draft.replace(path)
+    _location(settings, generation).write(content.getvalue().to_pybytes())
     return plan
 
 
 def unfinished(settings: Settings, generation: int) -> RedrivePlan | None:
     """Read the plan of a redrive that has not come to its end, if there is one."""
-    path = _path(settings, generation)
-    if not path.exists():
+    content = _location(settings, generation).read_bytes()
+    if content is None:
         return None
-    rows = pa.ipc.open_file(path.read_bytes()).read_all()
+    rows = pa.ipc.open_file(content).read_all()
     return RedrivePlan(rows.schema.metadata[b"id"].decode(), rows)
 
 
 def done(settings: Settings, generation: int) -> None:
     """Remove the plan: all of it has happened."""
-    _path(settings, generation).unlink()
+    _location(settings, generation).remove()
 
 
 def _labelled(rows: pa.Table, id_: str) -> pa.Table:
     return rows.replace_schema_metadata({"id": id_})
 
 
-def _path(settings: Settings, generation: int) -> Path:
-    return settings.home / "redrive" / f"g{generation}.arrow"
+def _location(settings: Settings, generation: int) -> Location:
+    return storage(settings) / "redrive" / f"g{generation}.arrow"

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 from delta.tables import DeltaTable
@@ -19,13 +18,13 @@ from pyspark.sql import functions as F
 
 from config.declarations import table_named, topics
 from config.failpoints import failpoint
-from config.locks import single_writer
 from config.settings import Settings
 from expectations.quarantine import plan as plans
 from expectations.quarantine.plan import RedrivePlan
 from lake import ledger
 from lake.batch import Batch
 from lake.ledger import LANDING, REDRIVE
+from lake.locks import single_writer
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
 from streaming.landing.job import parse_and_validate, typed
@@ -50,13 +49,13 @@ def redrive(spark: SparkSession, settings: Settings, generation: int) -> Outcome
     moved: Counter[str] = Counter()
     # Landing's own lock: as long as it is held, nothing lands, and the end of what has landed stays where it is.
     with single_writer(settings, [LANDING]):
-        batch = Batch(read(spark, TABLE, settings.warehouse, generation), REDRIVE, 0, 1, generation, settings)
+        batch = Batch(read(spark, TABLE, settings, generation), REDRIVE, 0, 1, generation, settings)
         if broken_off := plans.unfinished(settings, generation):
             moved += _carry_out(broken_off, batch)
-            batch = replace(batch, rows=read(spark, TABLE, settings.warehouse, generation))
+            batch = replace(batch, rows=read(spark, TABLE, settings, generation))
         for rows in _passing(batch):
             moved += _carry_out(plans.draw_up(settings, generation, rows), batch)
-    return Outcome(dict(moved), deltalake.DeltaTable(str(batch.path(TABLE))).count())
+    return Outcome(dict(moved), batch.location(TABLE).table().count())
 
 
 def _passing(batch: Batch) -> Iterator[pa.Table]:
@@ -83,7 +82,7 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
 
 def _compile_if_worth_it(batch: Batch) -> None:
     """Let Spark generate code for the parsing only if there is much to parse: for few records that costs more."""
-    few = deltalake.DeltaTable(str(batch.path(TABLE))).count() <= RECORDS_WORTH_COMPILING
+    few = batch.location(TABLE).table().count() <= RECORDS_WORTH_COMPILING
     batch.rows.sparkSession.conf.set("spark.sql.codegen.wholeStage", not few)
     batch.rows.sparkSession.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if few else "FALLBACK")
 
@@ -131,7 +130,7 @@ def _milliseconds(duration: timedelta | None) -> int | None:
 def _carry_out(plan: RedrivePlan, batch: Batch) -> Counter[str]:
     """Do what the plan says, in steps of which each can be repeated: append, take out of quarantine, record."""
     for name, rows in _parts(plan.rows).items():
-        append_once(batch.path(name), rows.select(list(table_named(name).stored)), plan.application, 0)
+        append_once(batch.location(name), rows.select(list(table_named(name).stored)), plan.application, 0)
         failpoint(f"redrive: after {name}")
     _take_out(plan.rows.select(list(ORIGIN)), batch)
     failpoint(f"redrive: after {TABLE}")
@@ -158,7 +157,7 @@ def _take_out(origins: pa.Table, batch: Batch) -> None:
     # In one chunk: of a table in several, pyspark 4.1 loses the rows after the first chunk of each slice.
     taken = spark.createDataFrame(origins.combine_chunks()).alias("s")
     # By Spark: a MERGE by deltalake leaves texts in a form by which pyarrow cannot filter.
-    DeltaTable.forPath(spark, str(batch.path(TABLE))).alias("t").merge(taken, same).whenMatchedDelete().execute()
+    DeltaTable.forPath(spark, str(batch.location(TABLE))).alias("t").merge(taken, same).whenMatchedDelete().execute()
 
 
 def _record(plan: RedrivePlan, batch: Batch) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from config.locks import single_writer
+from config.locks import claim
 from config.settings import load_settings
 from local.payment_api.behaviour import Behaviour, Mode
 from local.payment_api.server import PaymentApi
@@ -33,7 +33,7 @@ def payment_api(
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    with single_writer(settings, ["payment-api"]):
+    with claim(settings.home / "locks" / "payment-api.lock", "payment-api"):
         api = PaymentApi(settings, Behaviour(mode=behave))
         Thread(target=api.serve_forever, kwargs={"poll_interval": 0.1}).start()
         console.print(f"The payment API listens at {api.address}. Stop it with Ctrl-C.")

@@ -16,6 +16,7 @@ from rich.table import Table
 from config.errors import LakehouseError
 from config.java import SHORT_RUN
 from config.settings import Settings, load_settings, nearest
+from lake.location import warehouse
 from local.broker import Broker
 from local.catalog import Catalog
 from operations.demo.context import Context, start_spark
@@ -61,7 +62,7 @@ class Demo:
         if part not in known:
             raise LakehouseError(f"There is no part '{part}': {nearest(part, known)}", "lakehouse demo")
         settings = demo_home(load_settings())
-        if part != known[0] and not settings.warehouse.exists():
+        if part != known[0] and not warehouse(settings).exists():
             raise LakehouseError(f"The parts before '{part}' have not run yet.", "lakehouse demo")
         code = self._run(settings, tuple(step for step in self.steps if step.part == part), {})
         after = known[known.index(part) + 1 :]

@@ -15,8 +15,8 @@ from kafka.structs import ConsumerGroupMetadata
 from config.errors import LakehouseError
 from config.failpoints import failpoint
 from config.kafka import python_options, reachable
-from config.locks import single_writer
 from config.settings import Settings
+from lake.locks import single_writer
 from streaming.kafka.consumer import Again
 
 _MOST_PROCESSES = 64

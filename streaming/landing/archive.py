@@ -13,6 +13,7 @@ from config.declarations import table_named
 from config.kafka import Offsets, spark_source_options
 from config.settings import Settings
 from lake import ledger
+from lake.location import table_location
 from lake.tables import ORIGIN, columns
 from streaming.job import Job
 
@@ -21,7 +22,7 @@ TABLE = "bronze.events"
 
 def fill_gap(spark: SparkSession, settings: Settings, job: Job, generation: int) -> None:
     """Archive what a generation has landed and the archive does not have."""
-    path = str(table_named(TABLE).path(settings.warehouse))
+    path = str(table_location(settings, TABLE))
     archive = spark.read.format("delta").load(path)
     ends = {(topic, partition): end + 1 for topic, partition, end in _ends(archive)}
     landed = ledger.landed_up_to(settings, job.name, generation)

@@ -123,7 +123,7 @@ def _landed(rows: pa.Table, horizon: int, batch: Batch) -> pa.Table:
         late = which & (pc.field("topic") == table.topic) & pc.field("duplicate_of").is_null()
         for name, where in ((table.name, which), (LATE_TABLE, late)):
             columns = [column for column in COPIES.names if column != "topic"]
-            copies = read_arrow(batch.path(name), where, columns)
+            copies = read_arrow(batch.location(name), where, columns)
             topic = pa.array([table.topic] * len(copies), pa.string())
             found.append(copies.append_column("topic", topic).select(COPIES.names).cast(COPIES))
     return pa.concat_tables(found)

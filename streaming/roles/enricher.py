@@ -44,7 +44,7 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
 
 def enrich(batch: Batch) -> None:
     """Enrich one micro-batch of clicks with what is known of users now."""
-    users = read(batch.rows.sparkSession, "silver.users", batch.settings.warehouse, batch.generation_of("silver.users"))
+    users = read(batch.rows.sparkSession, "silver.users", batch.settings, batch.generation_of("silver.users"))
     enriched = attach_tier(batch.rows, users)
     # In one action where it fits: among many jobs, each further one waits its turn.
     rows = try_collect(enriched)

@@ -38,13 +38,13 @@ def close(
         return None
     before = closed_until(settings, job.name, generation)
     if job.query.output_mode == "append":
-        tables = {table: read(spark, table, settings.warehouse, target.of_table(table)) for table in job.reads}
+        tables = {table: read(spark, table, settings, target.of_table(table)) for table in job.reads}
         # Computed before it is filtered: Spark would filter the events by their own 30 minutes, not the session's end.
         source = job.apply(tables).localCheckpoint()
         source = source.filter(F.expr(final_at) >= F.lit(before)) if before else source
         source = source.filter(F.expr(final_at) < F.lit(until)) if until else source
     else:
-        source = read(spark, name, settings.warehouse, generation)  # all is there: only that it is final is new
+        source = read(spark, name, settings, generation)  # all is there: only that it is final is new
     last = source.agg(F.max(F.expr(final_at))).collect()[0][0]
     if until is None and last is None:
         return before

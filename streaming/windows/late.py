@@ -7,7 +7,6 @@ writing them again changes nothing. Late rows are few: whenever new ones arrive,
 
 from collections.abc import Callable, Mapping
 
-import deltalake
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -51,7 +50,7 @@ def _upsert_late_parts(
     *,
     merged: bool,
 ) -> int:
-    version = deltalake.DeltaTable(str(batch.path(TABLE))).version()
+    version = batch.location(TABLE).table().version()
     if version == 0:
         return 0
     rows = late(batch.rows.sparkSession, batch).toArrow()
@@ -68,7 +67,7 @@ def _upsert_late_parts(
 
 def late_events(spark: SparkSession, batch: Batch, topic: str) -> DataFrame:
     """Read the late events of a topic, each once, with the columns of its silver table."""
-    return typed_late(read(spark, TABLE, batch.settings.warehouse, batch.generation_of(TABLE)), topic)
+    return typed_late(read(spark, TABLE, batch.settings, batch.generation_of(TABLE)), topic)
 
 
 def typed_late(late: DataFrame, topic: str) -> DataFrame:

@@ -1,6 +1,7 @@
 """The batch layer: complete, equal to the oracle with nothing late, however it came about."""
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,7 @@ from rich.console import Console
 
 from batch import fence, publications, segments
 from batch import records as records_module
+from batch.overrides import BATCH_OVERRIDES, trending
 from batch.records import landed
 from batch.run import frames, run
 from config.declarations import tables
@@ -30,7 +32,7 @@ def plan(seed: int, events: int = 2_000, days: int = 1) -> Plan:
 
 
 def recompute(lake: Lake, *, full: bool = False) -> Any:
-    return run(lake.spark, lake.settings, full=full, watch=lambda _: None)
+    return run(lake.spark, lake.settings, full=full, on_step=lambda _: None)
 
 
 def differences(lake: Lake, records: list[tuple[Any, ...]]) -> dict[str, Any]:
@@ -58,7 +60,13 @@ def test_it_equals_the_oracle_with_nothing_late(lake: Lake) -> None:
     assert differences(lake, records) == {}
 
 
-def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(lake: Lake) -> None:
+def another_trending(tables: Mapping[str, DataFrame]) -> DataFrame:
+    return trending(tables)
+
+
+def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     records = records_of(plan(22, 2_000, days=4))
     cuts = [0, len(records) * 7 // 8, len(records)]
     for low, high in pairwise(cuts):
@@ -73,6 +81,12 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(lake: Lake
     assert costs == [(True, cuts[1]), (False, cuts[2] - cuts[1])]
     again = recompute(lake)
     assert again.changed == {}
+    # Other code of one table: it alone is computed again, and whole.
+    monkeypatch.setitem(BATCH_OVERRIDES, "trending", another_trending)
+    changed = recompute(lake)
+    assert not changed.full
+    assert changed.changed == {"gold.trending": len(result.publication.tables["gold.trending"])}
+    assert recompute(lake).changed == {}
 
 
 def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(

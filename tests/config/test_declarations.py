@@ -86,11 +86,6 @@ def test_a_landed_table_has_the_columns_of_every_landed_table() -> None:
     assert table_named("silver.users").partitioned_by == []
 
 
-def test_tables_of_other_generations_are_elsewhere(tmp_path: Path) -> None:
-    assert table_named("silver.clicks").path(tmp_path) != table_named("silver.clicks").path(tmp_path, 2)
-    assert table_named("bronze.events").path(tmp_path) == table_named("bronze.events").path(tmp_path, 2)
-
-
 @pytest.mark.parametrize(
     ("file", "old", "new", "key", "hint"),
     [
@@ -145,5 +140,5 @@ def test_a_renamed_key_is_answered_with_its_new_name(tmp_path: Path) -> None:
     declared = yaml.safe_load((TOPICS / "clicks.yaml").read_text())
     declared["lateness"]["ahead"] = declared["lateness"].pop("max_clock_ahead")
     (tmp_path / "clicks.yaml").write_text(yaml.safe_dump(declared))
-    with pytest.raises(LakehouseError, match="unknown key 'lateness.ahead': it is now called 'max_clock_ahead'"):
+    with pytest.raises(LakehouseError, match=r"unknown key 'lateness\.ahead': it is now called 'max_clock_ahead'"):
         topics(tmp_path)

@@ -19,6 +19,7 @@ from dashboard.figures import Figures, lines_of_features
 from dashboard.verdict import verdict
 from lake import batch_log, generations, ledger
 from lake.batch import Batch
+from lake.location import table_location
 from lake.tables import append_once, arrow_schema
 from local.simulator.plan import Plan
 from local.simulator.truth import Truth, begin, write
@@ -155,7 +156,9 @@ def counted(home: Settings, generation: int, views: dict[datetime, int]) -> None
     table = table_named("gold.views_per_minute")
     empty = dict.fromkeys(table.stored)
     rows = [{**empty, "window_start": minute, "views": count} for minute, count in views.items()]
-    append_once(table.path(home.warehouse, generation), pa.Table.from_pylist(rows, arrow_schema(table)), "test", 1)
+    append_once(
+        table_location(home, table.name, generation), pa.Table.from_pylist(rows, arrow_schema(table)), "test", 1
+    )
 
 
 def closed(home: Settings, generation: int, until: datetime, batch: int = 0) -> None:

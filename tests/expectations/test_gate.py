@@ -12,6 +12,7 @@ from config.settings import Settings
 from expectations import data_docs
 from expectations.gate import Audit, Finding, audit
 from lake.ledger import TERMS
+from lake.location import table_location
 from lake.tables import read_arrow
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -122,7 +123,7 @@ def test_what_fails_is_told_in_words_with_rows_keys_and_what_to_run(
 
 def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]) -> None:
     done, settings = bad_day
-    kept = read_arrow(table_named("ops.metrics").path(settings.warehouse) / "test").to_pylist()
+    kept = read_arrow(table_location(settings, "ops.metrics") / "test").to_pylist()
     assert len(kept) == len(done.findings)
     broken = {(row["table_name"], row["rule"]) for row in kept if not row["passed"]}
     assert broken == {(each.table, each.rule) for each in (*done.failures, *done.warnings)}

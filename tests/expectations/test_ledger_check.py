@@ -9,10 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from config.declarations import table_named
 from config.settings import Settings
 from expectations.ledger_check import check_ledger, check_truth
 from lake import ledger
+from lake.location import table_location
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -65,7 +65,7 @@ TABLES = ["bronze.events", "silver.clicks", "silver.quarantine", "silver.late", 
 
 
 def test_a_row_that_is_lost_or_doubled_in_any_table_is_found(spark: SparkSession, landed: Settings) -> None:
-    paths = {name: str(table_named(name).path(landed.warehouse)) for name in TABLES}
+    paths = {name: str(table_location(landed, name)) for name in TABLES}
     versions = {name: deltalake.DeltaTable(path).version() for name, path in paths.items()}
     # A row of its own for each table, so that no fault hides another.
     rows = {name: _rows(path).slice(n, 1) for n, (name, path) in enumerate(paths.items())}
@@ -101,7 +101,7 @@ def test_a_ledger_that_says_otherwise_is_found_in_every_term(
 def test_tables_hold_rows(landed: Settings) -> None:
     """Guard the tests above: an empty table would make them say nothing."""
     for name in ("silver.quarantine", "silver.late", "silver.duplicates"):
-        assert _rows(str(table_named(name).path(landed.warehouse))).num_rows > 10
+        assert _rows(str(table_location(landed, name))).num_rows > 10
 
 
 def _rows(path: str) -> pa.Table:

@@ -21,6 +21,7 @@ from expectations.quarantine import redrive as redriving
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.redrive import Outcome, redrive
 from lake import ledger
+from lake.location import table_location
 from lake.tables import ORIGIN, read_arrow
 from local.broker import Broker
 from local.simulator.plan import Plan
@@ -82,13 +83,13 @@ def contents(settings: Settings) -> Contents:
     found = {}
     for name in TABLES:
         columns = [column for column in (*ORIGIN, "late_by_ms") if column in table_named(name).stored]
-        rows = read_arrow(table_named(name).path(settings.warehouse), columns=columns).to_pylist()
+        rows = read_arrow(table_location(settings, name), columns=columns).to_pylist()
         found[name] = sorted(tuple(row.values()) for row in rows)
     return found
 
 
 def versions(settings: Settings) -> dict[str, int]:
-    return {name: deltalake.DeltaTable(str(table_named(name).path(settings.warehouse))).version() for name in TABLES}
+    return {name: deltalake.DeltaTable(str(table_location(settings, name))).version() for name in TABLES}
 
 
 @pytest.fixture(scope="module")
@@ -202,5 +203,5 @@ def test_no_follower_of_silver_is_handed_a_row_behind_its_watermark(
     Runner(landed, spark).run(jobs, until_caught_up=True)
     redrive(spark, landed, 1)
     Runner(landed, spark).run(jobs, until_caught_up=True)
-    enriched = read_arrow(table_named("silver.clicks_enriched").path(landed.warehouse), columns=["partition", "offset"])
+    enriched = read_arrow(table_location(landed, "silver.clicks_enriched"), columns=["partition", "offset"])
     assert sorted(tuple(row.values()) for row in enriched.to_pylist()) == expected[1]["silver.clicks"]

@@ -13,10 +13,10 @@ from payments import until
 from processes import LAKEHOUSE, kill_broker, killed_at, lakehouse
 from pyspark.sql import SparkSession
 
-from config.declarations import table_named
 from config.kafka import servers
 from config.settings import ROOT, Settings
 from lake import ledger
+from lake.location import table_location
 from lake.tables import read_arrow
 from local.broker import Broker
 from streaming.job import job_named
@@ -46,7 +46,7 @@ def lands_whole() -> None:
 
 def content(settings: Settings) -> dict[str, Counter[str]]:
     """Read every row of every table that landing has written."""
-    found = {name: read_arrow(table_named(name).path(settings.warehouse)).to_pylist() for name in TABLES}
+    found = {name: read_arrow(table_location(settings, name)).to_pylist() for name in TABLES}
     return {name: Counter(repr(sorted(row.items())) for row in rows) for name, rows in found.items() if rows}
 
 

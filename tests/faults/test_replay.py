@@ -18,6 +18,7 @@ from config.declarations import table_named
 from config.settings import Settings, load_settings
 from expectations.ledger_check import check_ledger, check_truth
 from lake.generations import Source
+from lake.location import table_location
 from lake.views import delta, views
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -82,7 +83,7 @@ class Shop:
 
     def content(self, generation: int) -> Content:
         """Tell the content of every table of a generation."""
-        paths = {name: table_named(name).path(self.settings.warehouse, generation) for name in self.tables}
+        paths = {name: table_location(self.settings, name, generation) for name in self.tables}
         return self._content({name: f"select * from {delta(path)}" for name, path in paths.items()})
 
     def served(self) -> Content:

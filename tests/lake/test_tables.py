@@ -7,6 +7,7 @@ from handmade import NOON, Lake, Log, change
 from config.declarations import table_named
 from config.settings import Settings
 from lake import generations
+from lake.location import table_location
 from lake.tables import create_missing, read
 from lake.views import table_views as views
 
@@ -17,7 +18,7 @@ def test_versions_follow_event_time_not_arrival(lake: Lake, log: Log) -> None:
     lake.land(log.records)
     log.send(change("c2", NOON + timedelta(hours=1), "silver"), topic="users", arrival=NOON + timedelta(hours=3))
     lake.land(log.records[2:])
-    versions = read(lake.spark, "silver.users", lake.settings.warehouse).orderBy("valid_from").collect()
+    versions = read(lake.spark, "silver.users", lake.settings).orderBy("valid_from").collect()
     assert [row.tier for row in versions] == ["bronze", "silver", "gold"]
     assert [row.valid_to for row in versions] == [versions[1].valid_from, versions[2].valid_from, None]
 
@@ -26,11 +27,10 @@ def test_a_table_whose_creation_was_killed_is_not_there_for_readers_and_is_creat
     fresh_home: Settings,
 ) -> None:
     name = "silver.clicks"
-    create_missing([name, generations.TABLE], fresh_home.warehouse)
+    create_missing([name, generations.TABLE], fresh_home)
     alone = views(fresh_home)[name]
-    half = table_named(name).path(fresh_home.warehouse, 2) / "_delta_log"
-    half.mkdir(parents=True)
-    (half / f"{0:020}.json#1").write_text("{}")  # as deltalake leaves it: written, and not yet under its name
+    half = table_location(fresh_home, name, 2) / "_delta_log"
+    (half / f"{0:020}.json#1").write("{}")  # as deltalake leaves it: written, and not yet under its name
     assert views(fresh_home)[name] == alone
-    create_missing([name], fresh_home.warehouse, 2)
+    create_missing([name], fresh_home, 2)
     assert generations.built(fresh_home, table_named(name)) == [1, 2]

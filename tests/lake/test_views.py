@@ -1,6 +1,7 @@
 """Views: of a table that several jobs write, who asks for one of them opens no folder of the others."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import deltalake
 import pyarrow as pa
@@ -8,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake.location import table_location
 from lake.tables import arrow_schema
 from lake.views import table_views as views
 
@@ -18,8 +20,8 @@ def recorded(home: Settings, generation: int, job: str, without: tuple[str, ...]
     """Write the folder of a job, with one batch in it."""
     row = {"job": job, "generation": generation, "epoch": 1, "batch": 7, "written": 3, "by_request": False}
     rows = pa.Table.from_pylist([row | {"recorded_at": datetime.now(UTC)}], arrow_schema(TABLE))
-    path = TABLE.path(home.warehouse) / f"g{generation}" / job
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = table_location(home, TABLE.name) / f"g{generation}" / job
+    Path(str(path.parent)).mkdir(parents=True, exist_ok=True)
     deltalake.write_deltalake(str(path), rows.drop_columns(list(without)))
 
 

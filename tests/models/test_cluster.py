@@ -12,6 +12,7 @@ import pytest
 from config.declarations import tables
 from config.settings import ROOT
 from lake import generations
+from lake.location import table_location
 from operations.dbt.run import environment
 
 
@@ -55,7 +56,8 @@ def test_days_that_are_complete_are_left_until_history_is_written_anew(thrift: A
     }
 
     sessions = tables()["gold.sessions"]
-    shutil.copytree(sessions.path(thrift.settings.warehouse, 1), sessions.path(thrift.settings.warehouse, 2))
+    first, second = (str(table_location(thrift.settings, sessions.name, number)) for number in (1, 2))
+    shutil.copytree(first, second)
     generations.switch(thrift.settings, {sessions.name: 2}, "promote")
     thrift.run("lakehouse catalog refresh")
     build(thrift, "conversion_funnel")

@@ -5,7 +5,6 @@ import re
 from datetime import datetime
 from typing import Any
 
-import deltalake
 import duckdb
 import pyarrow as pa
 import pytest
@@ -13,6 +12,7 @@ from oracle import Oracle, from_rows
 
 from config.declarations import table_named, tables
 from config.settings import ROOT
+from lake.location import table_location
 
 GOLD = [name.partition(".")[2] for name in tables() if name.startswith("gold.")]
 MERGED = "from batch where {moment} < $1 union all by name from stream where {moment} >= $1"
@@ -20,14 +20,15 @@ MERGED = "from batch where {moment} < $1 union all by name from stream where {mo
 MERGED_STATUS = """
 from stream where status_time >= $1 union all by name
 from batch where order_id not in (select order_id from stream where status_time >= $1)
+from lake.location import table_location
 """
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def fence(built: Any) -> datetime:
-    path = table_named("ops.fences").path(built.settings.warehouse)
-    found: datetime = max(deltalake.DeltaTable(path).to_pyarrow_table()["complete_until"].to_pylist())
+    path = table_location(built.settings, "ops.fences")
+    found: datetime = max(path.table().to_pyarrow_table()["complete_until"].to_pylist())
     return found.replace(tzinfo=None)
 
 

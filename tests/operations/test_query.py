@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
+from lake.location import table_location
 from operations.query import list_tables, show
 
 
@@ -21,9 +21,9 @@ def lake(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "Ann's lake"))
     settings = load_settings()
     orders = pa.table({"order_id": ["o1", "o2", "[bold]o3"], "quantity": [1, 2, 3]})
-    deltalake.write_deltalake(str(table_named("silver.orders").path(settings.warehouse)), orders)
+    deltalake.write_deltalake(str(table_location(settings, "silver.orders")), orders)
     for job in ("one", "two"):
-        ledger = table_named("ops.ledger").path(settings.warehouse) / job
+        ledger = table_location(settings, "ops.ledger") / job
         deltalake.write_deltalake(str(ledger), pa.table({"job": [job], "input": [10]}))
     yield settings
     for layer in ("silver", "ops"):

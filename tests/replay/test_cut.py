@@ -44,7 +44,7 @@ def replayed(lake: Lake, records: list[tuple[Any, ...]], names: Sequence[str]) -
     built = run(lake.spark, lake.settings, todo)
     tables = [table_named(name) for name in built.tables if name.startswith("gold.")]
     return {
-        table.name: content_hash(read(lake.spark, table.name, lake.settings.warehouse, built.generation), table)
+        table.name: content_hash(read(lake.spark, table.name, lake.settings, built.generation), table)
         for table in tables
     }
 

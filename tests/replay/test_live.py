@@ -10,11 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from config.declarations import table_named
 from config.settings import Settings
 from expectations.ledger_check import check_ledger, check_truth
 from expectations.parity.rows import content_hash
 from lake import generations, ledger
+from lake.location import table_location
 from lake.tables import read
 from lake.views import views
 from local.broker import Broker
@@ -69,7 +69,7 @@ def counts(spark: SparkSession, settings: Settings, number: int | None = None) -
     """Count several tables in one query: as readers find them, or of one generation."""
     asked = views(settings)
     tables = [
-        f"({asked[name]})" if number is None else f"delta.`{table_named(name).path(settings.warehouse, number)}`"
+        f"({asked[name]})" if number is None else f"delta.`{table_location(settings, name, number)}`"
         for name in READ_TOGETHER
     ]
     row = spark.sql("select " + ", ".join(f"(select count(*) from {table})" for table in tables)).collect()[0]
@@ -187,5 +187,5 @@ def test_the_log_and_its_archive_give_equal_generations(log: Settings, spark: Sp
     both = [table for table in generations.replayable_tables() if set(built) <= set(generations.built(log, table))]
     assert {"silver.clicks", "gold.sessions", "gold.views_per_minute"} <= {table.name for table in both}
     for table in both:
-        hashes = {content_hash(read(spark, table.name, log.warehouse, number), table) for number in built}
+        hashes = {content_hash(read(spark, table.name, log, number), table) for number in built}
         assert len(hashes) == 1, table.name

@@ -8,9 +8,9 @@ import pytest
 from handmade import Lake
 from typer.testing import CliRunner
 
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
+from lake.location import table_location
 from lake.tables import read
 from lake.views import views
 from operations.demo.logic import job as longer_than_a_second
@@ -34,7 +34,7 @@ def served(lake: Lake, name: str) -> Counter[str]:
 
 
 def generation(lake: Lake, name: str, number: int) -> Counter[str]:
-    return Counter(map(repr, read(lake.spark, name, lake.settings.warehouse, number).collect()))
+    return Counter(map(repr, read(lake.spark, name, lake.settings, number).collect()))
 
 
 def test_it_differs_from_what_is_served_by_late_events_alone(against: dict[str, Any]) -> None:
@@ -44,7 +44,7 @@ def test_it_differs_from_what_is_served_by_late_events_alone(against: dict[str, 
 
 
 def test_only_what_was_broken_off_is_resumed(lake: Lake, built: Replay) -> None:
-    with pytest.raises(LakehouseError, match="not broken off: it is built"):
+    with pytest.raises(LakehouseError, match="not interrupted: it is built"):
         manifest.interrupted(lake.settings, built.generation)
 
 
@@ -80,6 +80,6 @@ def test_a_change_of_logic_is_told_from_everything_else(lake: Lake) -> None:
     assert reasons and set(reasons) == {"changed logic"}
     views_without: list[str] = []
     manifest.drop(lake.settings, done, lambda: views_without.append(views(lake.settings)[VIEWS]))
-    gone = str(table_named(VIEWS).path(lake.settings.warehouse, done.generation))
+    gone = str(table_location(lake.settings, VIEWS, done.generation))
     assert views_without and gone not in views_without[0]  # readers' views let go of it while it is still there
-    assert not table_named(VIEWS).path(lake.settings.warehouse, done.generation).exists()
+    assert not table_location(lake.settings, VIEWS, done.generation).exists()

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from batch.comparison_side import batch_side
 from config.declarations import table_named
 from expectations.parity.comparison import comparable_tables, compared, generation_side
+from lake.location import table_location
 from lake.tables import read
 from lake.views import delta
 from replay.manifest import Replay
@@ -48,13 +49,11 @@ def test_a_wrong_row_in_any_table_is_found_without_a_reason(lake: Lake, built: R
 def _spoil(lake: Lake, name: str, number: int, updates: dict[str, str]) -> None:
     """Change one row that is long final."""
     table = table_named(name)
-    first = (
-        read(lake.spark, name, lake.settings.warehouse, number).orderBy(F.expr(table.final_at or "status_time")).first()
-    )
+    first = read(lake.spark, name, lake.settings, number).orderBy(F.expr(table.final_at or "status_time")).first()
     assert first
     which = " and ".join(f"{key} = {_literal(first[key])}" for key in table.key)
     made = ", ".join(f"{column} = {value}" for column, value in updates.items())
-    where = delta(table.path(lake.settings.warehouse, number))
+    where = delta(table_location(lake.settings, table.name, number))
     changed = lake.spark.sql(f"update {where} set {made} where {which}").collect()
     assert changed[0][0] == 1
 

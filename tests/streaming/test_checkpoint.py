@@ -10,11 +10,11 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from lake import ledger
 from lake.batch import Batch
+from lake.location import table_location
 from streaming.checkpoint import open_checkpoint, reset
 from streaming.job import Job
 
@@ -39,7 +39,7 @@ def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = 
     of = Batch(cast(Any, None), "landing", batch, epoch, 1, settings)
     row = {"topic": "clicks", "partition": 1, "offset": end - 1}
     deltalake.write_deltalake(
-        str(table_named("bronze.events").path(settings.warehouse)),
+        str(table_location(settings, "bronze.events")),
         pa.Table.from_pylist([row]),
         mode="append",
         partition_by=["topic"],
@@ -56,7 +56,11 @@ def checkpoints(settings: Settings) -> Path:
 
 def test_the_first_epoch_starts_at_the_beginning_of_the_log(fresh_home: Settings) -> None:
     found = open_checkpoint(JOB, fresh_home)
-    assert (found.epoch, found.path, found.starting_offsets) == (1, checkpoints(fresh_home) / "e1", "earliest")
+    assert (found.epoch, str(found.location), found.starting_offsets) == (
+        1,
+        str(checkpoints(fresh_home) / "e1"),
+        "earliest",
+    )
 
 
 def test_a_job_goes_on_in_its_epoch(fresh_home: Settings) -> None:
@@ -69,7 +73,7 @@ def test_each_generation_has_its_own_checkpoint(fresh_home: Settings) -> None:
     silver_only = replace(JOB, writes=("silver.users",))  # bronze has no generations
     found = open_checkpoint(silver_only, fresh_home, 2)
     assert (found.epoch, found.starting_offsets) == (1, "earliest")
-    assert found.path != open_checkpoint(silver_only, fresh_home, 1).path
+    assert found.location != open_checkpoint(silver_only, fresh_home, 1).location
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -120,7 +124,7 @@ def test_a_reset_never_begins_an_epoch_that_a_table_has_seen(fresh_home: Setting
     land(fresh_home, epoch=before + 1, batch=0, end=20, whole=False)
     shutil.rmtree(checkpoints(fresh_home))
     begun = reset(JOB, fresh_home)
-    table = deltalake.DeltaTable(str(table_named("bronze.events").path(fresh_home.warehouse)))
+    table = deltalake.DeltaTable(str(table_location(fresh_home, "bronze.events")))
     assert table.transaction_version(f"landing/g1/e{begun.epoch}") is None
     assert open_checkpoint(JOB, fresh_home) == begun
 

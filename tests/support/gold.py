@@ -12,6 +12,7 @@ from oracle import Oracle, from_rows
 from config.declarations import tables
 from config.settings import Settings
 from lake.batch_log import closed_until
+from lake.location import table_location
 from local.simulator.plan import Plan
 from local.simulator.shop import shard_records
 from streaming.job import Job, in_stages, jobs
@@ -77,6 +78,6 @@ def differences(
 
 def rows_of(settings: Settings, name: str, columns: list[str]) -> Counter[str]:
     """Read a table as rows that can be compared."""
-    table = deltalake.DeltaTable(str(tables()[name].path(settings.warehouse)))
+    table = deltalake.DeltaTable(str(table_location(settings, tables()[name].name)))
     rows = table.to_pyarrow_dataset().to_table(columns=columns, use_threads=False)
     return Counter(map(repr, rows.to_pylist()))

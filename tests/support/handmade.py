@@ -8,9 +8,9 @@ from typing import Any
 import deltalake
 from pyspark.sql import Row, SparkSession
 
-from config.declarations import table_named
 from config.settings import Settings
 from lake.batch import Batch
+from lake.location import table_location
 from lake.tables import create_missing
 from streaming.landing.job import job, land, parse_and_validate
 
@@ -76,7 +76,7 @@ class Lake:
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark, self.settings, self.batches = spark, settings, 0
-        create_missing(job().writes, settings.warehouse, 1)
+        create_missing(job().writes, settings, 1)
 
     def land(
         self,
@@ -93,7 +93,7 @@ class Lake:
 
     def rows(self, table: str) -> list[Row]:
         """Read a table in the order of the log; without Spark, which takes a second for each."""
-        path = str(table_named(table).path(self.settings.warehouse))
+        path = str(table_location(self.settings, table))
         rows = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(use_threads=False)
         return [_row(row) for row in rows.sort_by([("partition", "ascending"), ("offset", "ascending")]).to_pylist()]
 

@@ -11,5 +11,5 @@ from config.settings import Settings
 def publish(spark: SparkSession, settings: Settings) -> None:
     """Run the batch layer on everything that has landed, in a project that has one."""
     if find_spec("batch"):
-        result = import_module("batch.run").run(spark, settings, full=True, watch=lambda _: None)
+        result = import_module("batch.run").run(spark, settings, full=True, on_step=lambda _: None)
         assert result.publication

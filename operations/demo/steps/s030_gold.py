@@ -6,9 +6,9 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from config.declarations import table_named
 from config.settings import Settings
 from lake.costs import record_cost, total
+from lake.location import table_location
 from operations.demo.context import Context
 from operations.demo.step import Step
 from operations.demo.table import show_equal
@@ -56,7 +56,7 @@ def _sum(settings: Settings, name: str, column: str) -> int:
 
 
 def _read(settings: Settings, name: str, *columns: str) -> pa.Table:
-    table = deltalake.DeltaTable(str(table_named(name).path(settings.warehouse)))
+    table = deltalake.DeltaTable(str(table_location(settings, name)))
     return table.to_pyarrow_dataset().to_table(columns=list(columns) or None, use_threads=False)
 
 

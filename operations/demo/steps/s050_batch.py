@@ -12,7 +12,7 @@ def publish(context: Context, *, full: bool) -> bool:
 
     spark = context.spark
     with progress(context.console, "Batch run") as update:
-        result = run_batch(spark, context.settings, full=full, watch=update)
+        result = run_batch(spark, context.settings, full=full, on_step=update)
     show(result, context.console)
     return result.publication is not None
 

@@ -38,7 +38,7 @@ def views_per_minute(clicks: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
 
 def late_views(spark: SparkSession, batch: Batch) -> DataFrame:
     """Count the page views that came too late, as if they had not."""
-    users = read(spark, "silver.users", batch.settings.warehouse, batch.generation_of("silver.users"))
+    users = read(spark, "silver.users", batch.settings, batch.generation_of("silver.users"))
     return views_per_minute(attach_tier(late_events(spark, batch, "clicks"), users))
 
 

@@ -10,8 +10,8 @@ from threading import Event
 
 from config.errors import LakehouseError
 from config.kafka import reachable
-from config.locks import single_writer
 from config.settings import Settings
+from lake.locks import single_writer
 from streaming.kafka.consumer import Again, Batch, Group, Progress, Record, consume
 from streaming.kafka.dead_letter import dead_letter
 from streaming.kafka.transactions import Message, Transactions

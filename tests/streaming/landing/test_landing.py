@@ -124,7 +124,7 @@ def test_after_a_reset_an_unfinished_batch_is_completed_not_doubled(
     another = another_lake()
     another.land(tangled)
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "record", lambda *_: _die("", ""))
+        patch.setattr(ledger, "record_entry", lambda *_: _die("", ""))
         with pytest.raises(Killed):
             lake.land(tangled)
     # The new epoch may cut the log elsewhere: what the unfinished batch had written comes again in two batches.

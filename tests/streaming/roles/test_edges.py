@@ -135,5 +135,5 @@ def test_nothing_is_closed_where_nothing_is(lake: Lake, name: str) -> None:
     from lake.tables import create_missing
 
     job = job_named(name)
-    create_missing((*job.reads, *job.writes), lake.settings.warehouse, 1)
+    create_missing((*job.reads, *job.writes), lake.settings, 1)
     assert close(job, lake.settings, lake.spark) is None

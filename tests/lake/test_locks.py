@@ -3,19 +3,22 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from config.errors import LakehouseError
-from config.locks import holder, single_writer
+from config.locks import exclusive
 from config.settings import Settings
+from lake.locks import holder, single_writer
 
 HOLD = """
 import sys
 from config.settings import load_settings
-from config.locks import single_writer
+from lake.locks import single_writer
 with single_writer(load_settings(), ["landing"]):
     print("held", flush=True)
     sys.stdin.read()
@@ -73,3 +76,19 @@ def test_jobs_and_homes_do_not_disturb_each_other(settings: Settings, fresh_home
 def test_nobody_writes_a_job_that_never_ran(fresh_home: Settings) -> None:
     assert holder(fresh_home, "landing") is None
     assert not fresh_home.home.exists()
+
+
+def test_an_exclusive_lock_is_waited_for_and_the_wait_is_announced(tmp_path: Path) -> None:
+    waits, order = threading.Event(), []
+
+    def second() -> None:
+        with exclusive(tmp_path / "new folder" / "lock", waits.set):
+            order.append("second")
+
+    other = threading.Thread(target=second)
+    with exclusive(tmp_path / "new folder" / "lock", lambda: pytest.fail("nobody else holds it")):
+        other.start()
+        assert waits.wait(30)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]

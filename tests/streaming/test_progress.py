@@ -1,0 +1,94 @@
+"""Progress: every micro-batch is counted once, and old reports are read only when one was missed."""
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
+
+from config.settings import Settings
+from lake.generations import serving
+from streaming.job import job_named
+from streaming.progress import Followed, last_progress
+
+JOB = job_named("sessions")
+
+
+def report(batch: int, rows: int, *, executed: bool = True, dropped: int = 0) -> dict[str, Any]:
+    """Make a report as Spark gives it, of a micro-batch or of an idle trigger before it."""
+    state = {
+        "operatorName": "sessionWindowStateStoreSaveExec",
+        **dict.fromkeys(("numRowsUpdated", "allUpdatesTimeMs", "numRowsRemoved", "allRemovalsTimeMs"), 0),
+        **dict.fromkeys(("commitTimeMs", "numShufflePartitions", "numStateStoreInstances"), 0),
+        **{"numRowsTotal": rows, "memoryUsedBytes": 10 * rows, "numRowsDroppedByWatermark": dropped},
+        "customMetrics": {},
+    }
+    return {
+        **{"id": "00000000-0000-0000-0000-000000000001", "runId": "00000000-0000-0000-0000-000000000002"},
+        **{"name": "sessions", "timestamp": f"batch {batch}, {executed}", "batchId": batch, "batchDuration": 2000},
+        "durationMs": {"triggerExecution": 2000, **({"addBatch": 1500} if executed else {})},
+        "eventTime": {"watermark": f"2026-01-05T12:0{batch % 10}:00.000Z"},
+        **{"stateOperators": [state], "sources": [], "numInputRows": rows},
+        **{"inputRowsPerSecond": 0.0, "processedRowsPerSecond": 0.0},
+        "sink": {"description": "foreachBatch", "numOutputRows": -1, "metrics": {}},
+    }
+
+
+@dataclass
+class Query:
+    """What a running query tells of itself; `looks` counts how often all of its reports were asked for."""
+
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    looks: int = 0
+    isActive: bool = True
+
+    @property
+    def lastProgress(self) -> StreamingQueryProgress | None:
+        return StreamingQueryProgress.fromJson(self.reports[-1]) if self.reports else None
+
+    @property
+    def recentProgress(self) -> list[StreamingQueryProgress]:
+        self.looks += 1
+        return [StreamingQueryProgress.fromJson(each) for each in self.reports]
+
+
+def followed(settings: Settings) -> tuple[Followed, Query]:
+    query = Query()
+    return Followed(JOB, cast(StreamingQuery, query), settings, serving(settings)), query
+
+
+def test_each_batch_is_counted_once_and_old_reports_are_not_read_again(fresh_home: Settings) -> None:
+    job, query = followed(fresh_home)
+    job.look()
+    for batch in range(7, 12):
+        query.reports.append(report(batch, rows=10))
+        job.look()
+        job.look()
+    assert (job.progress().done, job.progress().batch, query.looks) == (50, 11, 1)
+
+
+def test_batches_that_came_and_went_between_two_looks_are_counted(fresh_home: Settings) -> None:
+    job, query = followed(fresh_home)
+    query.reports += [report(0, rows=1), report(1, rows=2, dropped=3)]
+    job.look()
+    query.reports += [report(2, rows=4), report(3, rows=8, dropped=1), report(4, rows=0, executed=False)]
+    job.look()
+    assert (job.progress().done, job.progress().batch, job.dropped, query.looks) == (15, 3, 4, 2)
+
+
+def test_an_idle_trigger_is_no_batch_and_the_batch_after_it_has_its_number(fresh_home: Settings) -> None:
+    job, query = followed(fresh_home)
+    for each in (report(0, 5), report(1, 0, executed=False), report(1, 6), report(2, 0, executed=False)):
+        query.reports.append(each)
+        job.look()
+    assert (job.progress().done, job.progress().batch, query.looks) == (11, 1, 1)
+
+
+def test_what_a_job_last_did_is_kept_for_other_processes(fresh_home: Settings) -> None:
+    job, query = followed(fresh_home)
+    query.reports.append(report(3, rows=20))
+    job.look()
+    kept = last_progress("sessions", fresh_home, 1)
+    assert kept == job.progress()
+    assert (kept.kept_rows, kept.kept_bytes, kept.rows_per_second) == (20, 200, 10)
+    assert kept.watermark == "2026-01-05T12:03:00.000Z"
