@@ -14,7 +14,7 @@ from config.kafka import end_offsets, ensure_topics, python_options
 from config.settings import Settings
 from local.simulator import bulk
 from local.simulator.plan import Plan
-from streaming.kafka.consumer import Batch, consume
+from streaming.kafka.consumer import PolledBatch, consume
 from streaming.kafka.transactions import Message, Transactions, process_id
 from streaming.roles.router import router
 
@@ -74,13 +74,13 @@ def _copy(settings: Settings) -> None:
     """Copy the raw clicks in transactions of the same size: what kafka-python takes for itself."""
     with process_id(settings, router.NAME) as id_, closing(Transactions(settings, router.NAME, id_)) as transactions:
 
-        def copy(batch: Batch) -> None:
+        def copy(batch: PolledBatch) -> None:
             transactions.write(_copies(batch), batch.offsets, batch.member)
 
         consume(settings, router.group(settings), copy, until_caught_up=True)
 
 
-def _copies(batch: Batch) -> Iterator[Message]:
+def _copies(batch: PolledBatch) -> Iterator[Message]:
     for place, records in batch.records.items():
         for record in records:
             yield Message(router.CLEAN, place.partition, record.key, record.value, [], record.timestamp)

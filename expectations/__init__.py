@@ -1,1 +1,1 @@
-"""Data quality: the rules, and the checks built from them."""
+"""Data quality: the rules of every table, and the checks built from them."""

@@ -1,4 +1,4 @@
-"""Commands of data quality: check."""
+"""The command `check`."""
 
 import importlib.util
 from typing import Annotated
@@ -20,16 +20,16 @@ app = typer.Typer()
 console = Console(highlight=False, soft_wrap=True)
 LAYERS = ["bronze", "silver", "gold", "serving"]
 CHECKS = [*LAYERS, "ledger", "all"]
-BEGIN = "Begin with: lakehouse broker start, lakehouse simulate, lakehouse stream run --until-caught-up"
+BEGIN = "Start with: lakehouse broker start, lakehouse simulate, lakehouse stream run --until-caught-up"
 
 
 @app.command()
 def check(
     what: Annotated[str, typer.Argument(help="bronze, silver, gold, serving, ledger or all.")] = "all",
 ) -> None:
-    """Check tables against their rules, and that nothing was lost or doubled; exit code 1 when something is wrong.
+    """Check tables against their rules, and that no record was lost or duplicated; exit code 1 if a check fails.
 
-    A rule that only warns is printed and does not count. Data Docs show every rule, kept or not.
+    A broken rule of severity `warn` is printed and does not fail the check. Data Docs show the result of every rule.
 
     Example: lakehouse check silver
     """
@@ -37,7 +37,7 @@ def check(
         raise LakehouseError(f"There is no check '{what}': {nearest(what, CHECKS)}")
     settings = load_settings()
     if not ledger.entries(settings):
-        console.print(f"There is nothing to check: nothing has been landed yet. {BEGIN}")
+        console.print(f"There is nothing to check: no record has been landed yet. {BEGIN}")
         return
     with console.status("Starting Spark …"):
         spark = _session(settings, catalog=what in ("serving", "all"))
@@ -48,7 +48,7 @@ def check(
 
 
 def _session(settings: Settings, *, catalog: bool) -> SparkSession:
-    """Start Spark, with the catalog if it is in use here: only there are the views that dbt made."""
+    """Start Spark, with the catalog if this home uses it: it contains the views that dbt builds."""
     if catalog and importlib.util.find_spec("lake.catalog"):
         from lake.catalog import connect, in_use
 
@@ -60,13 +60,13 @@ def _session(settings: Settings, *, catalog: bool) -> SparkSession:
 def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> bool:
     with console.status("Loading Great Expectations …"):
         from expectations import data_docs
-        from expectations import layers as served
+        from expectations import layers as layer_checks
     passed = True
     for layer in layers:
         with console.status(f"Checking {layer} …"):
-            audits = served.check(spark, settings, layer)
+            audits = layer_checks.check(spark, settings, layer)
         if not audits:
-            console.print(f"{layer}: there is nothing to check yet. {served.MADE_BY[layer]}")
+            console.print(f"{layer}: there is nothing to check yet. {layer_checks.WRITTEN_BY[layer]}")
         for audit in audits:
             audit.show(console)
             passed = passed and audit.passed
@@ -76,21 +76,21 @@ def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> 
 
 
 def _ledger_balances(spark: SparkSession, settings: Settings) -> bool:
-    with console.status("Following every record …"):
-        verdict = check_ledger(spark, settings)
-    console.print(counts_table(verdict))
-    faults = [*verdict.faults, *_against_truth(spark, settings, verdict)]
+    with console.status("Tracing every record …"):
+        ledger_check = check_ledger(spark, settings)
+    console.print(counts_table(ledger_check))
+    faults = [*ledger_check.faults, *_truth_faults(spark, settings, ledger_check)]
     for fault in faults[:40]:
         console.print(f"✗ {fault}", style="red")
     if not faults:
-        waiting = f" {verdict.waiting:,} records wait to be landed." if verdict.waiting else ""
-        story = "Every record landed is in bronze once and in exactly one place after it."
-        console.print(f"✓ {story}{waiting}", style="green")
+        waiting = f" {ledger_check.waiting:,} records wait to be landed." if ledger_check.waiting else ""
+        balanced = "Every landed record is in bronze once and in exactly one table after it."
+        console.print(f"✓ {balanced}{waiting}", style="green")
     return not faults
 
 
-def _against_truth(spark: SparkSession, settings: Settings, verdict: LedgerCheck) -> list[str]:
-    """Compare with the truth where there is one and all of it has been landed."""
+def _truth_faults(spark: SparkSession, settings: Settings, ledger_check: LedgerCheck) -> list[str]:
+    """Compare with the simulator's truth, if there is one and all its records have been landed."""
     try:
         truth = read_truth(settings)
     except LakehouseError as error:
@@ -98,23 +98,23 @@ def _against_truth(spark: SparkSession, settings: Settings, verdict: LedgerCheck
         return []
     if not truth.records:
         return []
-    if verdict.waiting:
-        console.print(f"Not compared with the truth: {verdict.waiting:,} records wait. First: lakehouse stream run")
+    if ledger_check.waiting:
+        console.print(f"Not compared with the truth: {ledger_check.waiting:,} records wait. Run: lakehouse stream run")
         return []
     faults = check_truth(spark, settings, truth)
     if not faults:
         redriven = ledger.total(ledger.entries(settings, [REDRIVE]), "input")
-        but = f", but for {redriven:,} that were redriven" if redriven else ""
-        story = "Late, duplicate and malformed records are, id by id, those that were generated"
-        console.print(f"✓ {story}{but}.", style="green")
+        exception = f", except {redriven:,} that were redriven" if redriven else ""
+        equal = "Late, duplicate and malformed records are, id by id, those that were generated"
+        console.print(f"✓ {equal}{exception}.", style="green")
     return faults
 
 
-def counts_table(verdict: LedgerCheck) -> Table:
-    """Show what was counted, topic by topic."""
+def counts_table(ledger_check: LedgerCheck) -> Table:
+    """Build a table of the records per topic and outcome."""
     table = Table("topic", *("log", "bronze", *TERMS), title="Where every record is")
     for column in table.columns[1:]:
         column.justify = "right"
-    for topic, counts in sorted(verdict.counts.items()):
+    for topic, counts in sorted(ledger_check.counts.items()):
         table.add_row(topic, *(f"{counts[term]:,}" for term in ("log", "bronze", *TERMS)))
     return table

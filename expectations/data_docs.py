@@ -1,4 +1,4 @@
-"""Great Expectations' own place under the home: its suites and results, and Data Docs as a static site."""
+"""Great Expectations in the home: its suites, its results, and Data Docs as a static site."""
 
 import re
 import time
@@ -8,7 +8,7 @@ from typing import Any
 import great_expectations as gx
 from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
-import expectations.suites  # noqa: F401  (Great Expectations reads back only expectations that it has met)
+import expectations.suites  # noqa: F401  (registers the custom expectations that stored suites refer to)
 from config.settings import Settings
 
 SITE = "data-docs"
@@ -17,9 +17,9 @@ _BEACON = re.compile(r"<img\b[^>]*dataContextId=[^>]*>")
 
 
 def context(settings: Settings) -> Any:
-    """Open Great Expectations on the suites and results of this home; nothing is ever sent anywhere."""
+    """Open Great Expectations on the suites and results of this home, with analytics off."""
     folder = settings.home / "reports"
-    # What is checked is made anew from the rule files each time; what came of it is kept.
+    # Definitions are rebuilt from the rule files each time; only suites and results are stored.
     stores = InMemoryStoreBackendDefaults().stores
     for name, kept in (("expectations_store", "suites"), ("validation_results_store", "results")):
         stores[name]["store_backend"] = _files(folder / "great-expectations" / kept)
@@ -47,12 +47,12 @@ def publish(context: Any, settings: Settings, results: list[Any]) -> None:
     )
     for page in index(settings).parent.rglob("*.html"):
         if page.stat().st_mtime >= began - 1:
-            # An image on someone's server whose address says which project is looked at, and when.
+            # A tracking image: its URL would report the project to a remote server whenever the page is opened.
             page.write_text(_BEACON.sub("Great Expectations", page.read_text()))
 
 
 def index(settings: Settings) -> Path:
-    """Say where Data Docs begin."""
+    """Return the path of the index page."""
     return settings.home / "reports" / SITE / "index.html"
 
 

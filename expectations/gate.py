@@ -1,4 +1,4 @@
-"""The gate: tables, served or not yet, against every rule they have -> an audit, which lets them pass or not."""
+"""The gate: check tables against all their rules -> an audit that decides whether they may be served."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from lake.ledger import TERMS, Entry, by_partition
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of one rule: its own sentence, how many rows break it, some of them, and how to see more."""
+    """The result of one rule: its description, the number of rows that break it, a sample, and how to see more."""
 
     table: str
     rule: str
@@ -36,28 +36,28 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """What came of checking tables."""
+    """The results of checking tables."""
 
     name: str
     findings: list[Finding]
 
     @property
     def failures(self) -> list[Finding]:
-        """Give the rules that do not hold and forbid to serve the tables."""
+        """List the broken rules that block serving."""
         return [each for each in self.findings if each.rows and each.severity != "warn"]
 
     @property
     def warnings(self) -> list[Finding]:
-        """Give the rules that do not hold, but only warn."""
+        """List the broken rules that only warn."""
         return [each for each in self.findings if each.rows and each.severity == "warn"]
 
     @property
     def passed(self) -> bool:
-        """Tell whether the tables may be served."""
+        """Return whether the tables may be served."""
         return not self.failures
 
     def show(self, console: Console) -> None:
-        """Print every rule that does not hold, in its own words, with what to do next."""
+        """Print every broken rule with its description, a sample, and the command that shows more."""
         for each in (*self.failures, *self.warnings):
             mark, style = ("✗", "red") if each.severity != "warn" else ("!", "yellow")
             rows = "1 row" if each.rows == 1 else f"{each.rows:,} rows"
@@ -65,10 +65,10 @@ class Audit:
             for row in each.sample:
                 console.print("    " + ", ".join(f"{name} {value}" for name, value in row.items()), markup=False)
             console.print(f"    {each.look}", markup=False)
-        held = len(self.findings) - len(self.failures) - len(self.warnings)
+        kept = len(self.findings) - len(self.failures) - len(self.warnings)
         if self.passed:
             tables = len({each.table for each in self.findings})
-            console.print(f"✓ {self.name}: {held} rules hold for {tables} tables.", style="green", markup=False)
+            console.print(f"✓ {self.name}: {kept} rules hold for {tables} tables.", style="green", markup=False)
 
 
 def audit(
@@ -76,21 +76,20 @@ def audit(
     *,
     settings: Settings,
     name: str,
-    beside: Mapping[str, DataFrame] | None = None,
+    context_frames: Mapping[str, DataFrame] | None = None,
     ledger: Entry | None = None,
 ) -> Audit:
-    """Check tables against all their rules, write Data Docs, keep the results in ops.metrics.
+    """Check tables against all their rules, publish Data Docs, append the results to ops.metrics.
 
-    frames: by the declared name of a table, its rows, be they served or not. name: who asks and what for, as in
-    `batch 12`; its first word is the folder of ops.metrics. beside: tables that rules may refer to, not checked
-    themselves. ledger: the entries that landing's tables must agree with. A rule that needs what is not given is left
-    out.
+    frames: the rows to check, by declared table name, served or not. name: who checks what, like `batch 12`; its first
+    word is the folder in ops.metrics. context_frames: tables that rules may refer to, not checked themselves. ledger:
+    the entries that landing's tables must agree with. A rule that needs a table which is not given is skipped.
     """
-    there = _views({**(beside or {}), **frames}, ledger)
+    available = _create_views({**(context_frames or {}), **frames}, ledger)
     context, now = data_docs.context(settings), datetime.now(UTC)
     results: dict[Any, Any] = {}
     for layer, tables in groupby(sorted(frames), key=lambda table: table_named(table).layer):
-        checkpoint = _checkpoint(context, f"{name} {layer}", list(tables), there)
+        checkpoint = _checkpoint(context, f"{name} {layer}", list(tables), available)
         results |= checkpoint.run(batch_parameters=dict(frames), run_id=RunIdentifier(name, now)).run_results
     data_docs.publish(context, settings, list(results))
     findings = [finding for result in results.values() for finding in _findings(result)]
@@ -98,53 +97,55 @@ def audit(
     return Audit(name, findings)
 
 
-class _OfItsFrame(ValidationDefinition):  # type: ignore[misc]
-    """Checks the frame named after it: by itself, a checkpoint would hand one frame to all."""
+class _TableValidation(ValidationDefinition):  # type: ignore[misc]
+    """Validate the DataFrame of its own name: a checkpoint passes the same parameters to all its validations."""
 
     def run(self, *, batch_parameters: Any = None, **rest: Any) -> Any:
-        """Run the suite on the frame of its name."""
+        """Run the suite on the DataFrame of this name."""
         return super().run(batch_parameters={"dataframe": batch_parameters[self.name]}, **rest)
 
 
-def _views(frames: Mapping[str, DataFrame], ledger: Entry | None) -> set[str]:
-    """Give the tables, and what the ledger says of them, the names by which rules know them."""
+def _create_views(frames: Mapping[str, DataFrame], ledger: Entry | None) -> set[str]:
+    """Create the temporary views that rules refer to, for tables and ledger; return the available names."""
     for name, frame in frames.items():
         frame.createOrReplaceTempView(view(name))
     if not frames or not ledger:
         return set(frames)
-    rows = [(*place, *counts.values()) for place, counts in by_partition(ledger).items()]
+    rows = [(*partition, *counts.values()) for partition, counts in by_partition(ledger).items()]
     columns = ", ".join(f"{name} bigint" for name in ("until", "input", *TERMS))
     spark = next(iter(frames.values())).sparkSession
     spark.createDataFrame(rows, f"topic string, partition int, {columns}").createOrReplaceTempView(view(LEDGER))
     return {*frames, LEDGER}
 
 
-def _checkpoint(context: Any, name: str, tables: list[str], there: set[str]) -> gx.Checkpoint:
-    """Put a layer's tables, each with its suite, into one checkpoint."""
+def _checkpoint(context: Any, name: str, tables: list[str], available: set[str]) -> gx.Checkpoint:
+    """Build one checkpoint for the tables of a layer, each with its suite."""
     source = context.data_sources.add_spark(name, persist=False)
     definitions = []
     for table in tables:
         frame = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(table)
-        expected = context.suites.add_or_update(suite(table, there))
-        definitions.append(context.validation_definitions.add(_OfItsFrame(name=table, data=frame, suite=expected)))
+        expected = context.suites.add_or_update(suite(table, available))
+        definitions.append(context.validation_definitions.add(_TableValidation(name=table, data=frame, suite=expected)))
     return gx.Checkpoint(name=name, validation_definitions=definitions)
 
 
 def _findings(result: Any) -> Iterable[Finding]:
     for each in result.results:
-        told, found = each.expectation_config.meta, each.result
+        rule, outcome = each.expectation_config.meta, each.result
         if each.exception_info.get("raised_exception"):
-            raise LakehouseError(f"{result.suite_name}: {told['rule']} cannot be told: {_reason(each.exception_info)}")
+            raise LakehouseError(
+                f"{result.suite_name}: {rule['rule']} cannot be checked: {_reason(each.exception_info)}"
+            )
         yield Finding(
             table=result.suite_name,
-            rule=told["rule"],
-            severity=told["severity"],
-            description=told["description"],
-            rows=found["observed_value"],
-            sample=found["details"]["sample"],
-            look=told["look"],
+            rule=rule["rule"],
+            severity=rule["severity"],
+            description=rule["description"],
+            rows=outcome["observed_value"],
+            sample=outcome["details"]["sample"],
+            look=rule["look"],
         )
 
 
-def _reason(raised: Mapping[str, Any]) -> str:
-    return str(raised["exception_message"]).partition("\n")[0]
+def _reason(exception_info: Mapping[str, Any]) -> str:
+    return str(exception_info["exception_message"]).partition("\n")[0]

@@ -1,4 +1,4 @@
-"""The layers as they are served: which tables there are to check, and what their rules refer to."""
+"""Layer checks: audit the served tables of a layer, and the views that dbt serves."""
 
 from dataclasses import replace
 
@@ -13,43 +13,45 @@ from lake.ledger import LANDING, REDRIVE
 from lake.location import table_location
 from lake.tables import read
 
-# Downstream first: what a table was made of is read after it, so that nothing is missed that was there in time.
+# Downstream first: the inputs of a table are read after it, so they contain everything it was built from.
 ORDER = ("gold", "silver", "bronze")
-MADE_BY = {
-    "bronze": "Landing makes it: lakehouse stream run",
-    "silver": "Landing makes it: lakehouse stream run",
-    "gold": "The jobs that follow silver make it: lakehouse stream run",
-    "serving": "dbt makes its views: lakehouse dbt build",
+WRITTEN_BY = {
+    "bronze": "Landing writes it: lakehouse stream run",
+    "silver": "Landing writes it: lakehouse stream run",
+    "gold": "The jobs that read silver write it: lakehouse stream run",
+    "serving": "dbt builds its views: lakehouse dbt build",
 }
 ANSWERS = ("lambda", "kappa")
 
 
 def check(spark: SparkSession, settings: Settings, layer: str) -> list[Audit]:
-    """Audit the tables of a layer as they are served; nothing where there is no table."""
+    """Audit the served tables of a layer; return no audit if it has no tables yet."""
     if layer == "serving":
-        return _check_answers(spark, settings)
+        return _check_serving(spark, settings)
     entries = ledger.entries(settings, [LANDING, REDRIVE])
     frames = _frames(spark, settings, generations.live(settings))
     checked = {name: frame for name, frame in frames.items() if tables()[name].layer == layer}
-    agreed = [row for row in entries if row["generation"] == live_generation(settings)]
-    beside = {name: frame for name, frame in frames.items() if name not in checked}
-    return [audit(checked, settings=settings, name=f"check {layer}", beside=beside, ledger=agreed)] if checked else []
+    landed = [row for row in entries if row["generation"] == live_generation(settings)]
+    others = {name: frame for name, frame in frames.items() if name not in checked}
+    if not checked:
+        return []
+    return [audit(checked, settings=settings, name=f"check {layer}", context_frames=others, ledger=landed)]
 
 
-def _check_answers(spark: SparkSession, settings: Settings) -> list[Audit]:
-    """Audit what dbt serves: each answer keeps the rules of the gold table that it answers for."""
-    found = []
+def _check_serving(spark: SparkSession, settings: Settings) -> list[Audit]:
+    """Audit the serving views of dbt: each keeps the rules of its gold table."""
+    audits = []
     for answer in ANSWERS:
         names = {table.name: f"serving.{answer}_{table.name.partition('.')[2]}" for table in _gold()}
-        there = {name: spark.table(view) for name, view in names.items() if spark.catalog.tableExists(view)}
-        if there:
-            done = audit(there, settings=settings, name=f"check serving {answer}")
-            found.append(Audit(done.name, [_as(names[each.table], each) for each in done.findings]))
-    return found
+        views = {name: spark.table(view) for name, view in names.items() if spark.catalog.tableExists(view)}
+        if views:
+            done = audit(views, settings=settings, name=f"check serving {answer}")
+            audits.append(Audit(done.name, [_for_view(names[each.table], each) for each in done.findings]))
+    return audits
 
 
-def _as(view: str, finding: Finding) -> Finding:
-    """Tell what was found of a gold table's rule as of the view that was looked at."""
+def _for_view(view: str, finding: Finding) -> Finding:
+    """Rename the gold table of a finding to the view that was checked."""
     return replace(finding, table=view, look=finding.look.replace(finding.table, view))
 
 

@@ -1,7 +1,7 @@
-"""The ledger check: every record of the log is in bronze once and in exactly one place after it.
+"""The ledger check: every Kafka record is in bronze once and in exactly one table after it.
 
-Nothing here trusts the counts that landing wrote down: the log is read again, every table is read again, each record
-is followed by its origin, and only then are the ledger's terms compared with what was found.
+It does not trust the counts that landing recorded. It rereads Kafka and every table, traces each record by topic,
+partition and offset, and only then compares the counts with the ledger.
 """
 
 import json
@@ -20,109 +20,115 @@ from lake import generations, ledger
 from lake.ledger import LANDING, REDRIVE, TERMS, net_of_redrives, offset_range
 from lake.tables import ORIGIN, read
 from local.simulator.truth import Truth
-from streaming.landing.job import SIDE_TABLES
+from streaming.landing.archive import by_topic
+from streaming.landing.write import SIDE_TABLES
 
-Found = defaultdict[str, Counter[str]]
-"""The ids that were found, by topic."""
+IdsByTopic = defaultdict[str, Counter[str]]
 
 
 @dataclass
 class LedgerCheck:
-    """What was counted, topic by topic, and every sentence about what does not add up."""
+    """The counts per topic, and a message for each fault."""
 
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     waiting: int = 0
+    """Records in Kafka that are not landed yet."""
 
 
 def check_ledger(spark: SparkSession, settings: Settings) -> LedgerCheck:
-    """Follow every record up to the last whole batch, and compare what is found with the ledger."""
-    verdict, generation = LedgerCheck(), live_generation(settings)
+    """Trace every record up to the last complete batch, and compare the counts with the ledger."""
+    result, generation = LedgerCheck(), live_generation(settings)
     entries = [row for row in ledger.entries(settings, [LANDING, REDRIVE]) if row["generation"] == generation]
     if not entries:
-        return verdict
+        return result
     if unfinished(settings, generation):
-        verdict.faults.append("A redrive runs, or was broken off; this finishes it: lakehouse quarantine redrive")
+        result.faults.append("A redrive is running or was interrupted; to finish it: lakehouse quarantine redrive")
     ends = ledger.landed_up_to(settings, LANDING, generation)
-    whole = spark.createDataFrame(
+    landed = spark.createDataFrame(
         [(t, p, end) for (t, p), end in ends.items()], "topic string, partition int, end bigint"
     )
     starts = begin_offsets(settings, {topic for topic, _ in ends})
     log_ends = end_offsets(settings, [name for name, topic in topics().items() if topic.archived])
-    verdict.waiting = sum(max(end - ends.get(place, 0), 0) for place, end in log_ends.items())
-    places = (
-        _places(spark, settings, ends, generation)
-        .join(F.broadcast(whole), ["topic", "partition"])
+    result.waiting = sum(max(end - ends.get(partition, 0), 0) for partition, end in log_ends.items())
+    occurrences = (
+        _occurrences(spark, settings, ends, generation)
+        .join(F.broadcast(landed), ["topic", "partition"])
         .filter("offset < end")
     )
     terms = ["log", "bronze", *TERMS]
-    followed = places.groupBy(*ORIGIN).agg(*(F.count_if(F.col("place") == t).alias(t) for t in terms)).persist()
+    per_record = [F.count_if(F.col("found_in") == term).alias(term) for term in terms]
+    traced = occurrences.groupBy(*ORIGIN).agg(*per_record).persist()
     try:
-        _each_record_once(followed, starts, verdict)
-        _redrives_balance(entries, verdict)
-        _entries_agree(spark, followed, net_of_redrives(entries), verdict)
-        for row in followed.groupBy("topic").agg(*(F.sum(t).alias(t) for t in terms)).collect():
-            verdict.counts[row.topic] = {term: row[term] for term in terms}
+        _each_record_once(traced, starts, result)
+        _redrives_balance(entries, result)
+        _entries_agree(spark, traced, net_of_redrives(entries), result)
+        for row in traced.groupBy("topic").agg(*(F.sum(t).alias(t) for t in terms)).collect():
+            result.counts[row.topic] = {term: row[term] for term in terms}
     finally:
-        followed.unpersist()
-    return verdict
+        traced.unpersist()
+    return result
 
 
 def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[str]:
-    """Compare, id by id, what was found late, duplicated and broken with what the simulator generated.
+    """Compare, id by id, the late, duplicate and malformed records with those that the simulator generated.
 
-    It takes a log that is landed to its end: what still waits is nowhere yet.
+    All records must be landed: a record that still waits is in no table yet.
     """
     generation = live_generation(settings)
-    tables = {name: read(spark, name, settings, generation) for name in SIDE_TABLES}
-    late = _ids(tables["silver.late"].select("topic", "event_id"))
-    copies = _ids(tables["silver.duplicates"].select("topic", "event_id"))
-    quarantined = tables["silver.quarantine"].select(*ORIGIN)
-    headers = F.expr("cast(filter(headers, h -> h.key = 'simulator_id')[0].value as string)").alias("event_id")
+    side_tables = {name: read(spark, name, settings, generation) for name in SIDE_TABLES}
+    late = _ids(side_tables["silver.late"].select("topic", "event_id"))
+    duplicates = _ids(side_tables["silver.duplicates"].select("topic", "event_id"))
+    quarantined = side_tables["silver.quarantine"].select(*ORIGIN)
+    simulator_id = F.expr("cast(filter(headers, h -> h.key = 'simulator_id')[0].value as string)").alias("event_id")
     bronze = read(spark, "bronze.events", settings)
-    # What others sent has no such header, and is no business of the truth's.
-    broken = _ids(bronze.join(F.broadcast(quarantined), list(ORIGIN)).select("topic", headers).dropna())
+    # Records from other producers lack this header, and the truth does not know them.
+    malformed = _ids(bronze.join(F.broadcast(quarantined), list(ORIGIN)).select("topic", simulator_id).dropna())
     redriven = [row for row in ledger.entries(settings, [REDRIVE]) if row["generation"] == generation]
     silver = [
         read(spark, table.name, settings, generation).withColumn("topic", F.lit(table.topic))
         for table in landed_tables()
     ]
-    counted = _late_in_replay(spark, settings, generation, silver)
-    copied = _late_in_replay(spark, settings, generation, [tables["silver.duplicates"]])
+    late_in_silver = _late_in_replay(spark, settings, generation, silver)
+    late_duplicates = _late_in_replay(spark, settings, generation, [side_tables["silver.duplicates"]])
     faults = []
     for topic in sorted(name for name in truth.records if topics()[name].archived):
-        # What was redriven is by the rules of today something else than by those it landed under.
-        explained = ledger.total(redriven, "input", topic)
+        # A redriven record has another outcome by the current rules than by those it landed under.
+        allowed = ledger.total(redriven, "input", topic)
         for what, found, generated in (
-            ("late", late[topic] + counted[topic] + copied[topic], truth.late.get(topic, [])),
-            ("duplicate", copies[topic] - copied[topic], truth.duplicates.get(topic, [])),
-            ("malformed", broken[topic], list(truth.malformed.get(topic, {}))),
+            ("late", late[topic] + late_in_silver[topic] + late_duplicates[topic], truth.late.get(topic, [])),
+            ("duplicate", duplicates[topic] - late_duplicates[topic], truth.duplicates.get(topic, [])),
+            ("malformed", malformed[topic], list(truth.malformed.get(topic, {}))),
         ):
             missing = Counter(generated) - found
             surplus = found - Counter(generated)
-            if (missing + surplus).total() > explained:
-                told = [(i, f"generated as {what}, but not found so") for i in missing]
-                told += [(i, f"found as {what}, but not generated so") for i in surplus]
-                faults += [f"{topic}: {i} was {story}: lakehouse trace {i}" for i, story in told]
+            if (missing + surplus).total() > allowed:
+                faults += [_truth_fault(topic, i, f"was generated as {what}, but not found as such") for i in missing]
+                faults += [_truth_fault(topic, i, f"was found as {what}, but not generated as such") for i in surplus]
     return faults
 
 
-def _late_in_replay(spark: SparkSession, settings: Settings, generation: int, tables: list[DataFrame]) -> Found:
-    """Find, of rows with their topic, the late ones that a replay landed: it sets none aside.
+def _truth_fault(topic: str, event_id: str, problem: str) -> str:
+    return f"{topic}: {event_id} {problem}: lakehouse trace {event_id}"
 
-    What landed before its generation was served was landed by a replay.
+
+def _late_in_replay(spark: SparkSession, settings: Settings, generation: int, tables: list[DataFrame]) -> IdsByTopic:
+    """Find the late events that a replay landed in these tables: a replay writes no silver.late.
+
+    Records that landed before their generation was served were landed by a replay.
     """
     since = generations.served_since(settings)[generation]
     bounds: dict[tuple[str, int], tuple[int, float]] = {}
     for row in ledger.entries(settings, [LANDING]):
         allowance = topics()[row["topic"]].lateness.allowance
         if row["generation"] == generation and row["recorded_at"] < since and allowance is not None:
-            place = (row["topic"], row["partition"])
-            bounds[place] = max((row["to_offset"], allowance.total_seconds() * 1000), bounds.get(place, (0, 0.0)))
+            partition = (row["topic"], row["partition"])
+            bound = (row["to_offset"], allowance.total_seconds() * 1000)
+            bounds[partition] = max(bound, bounds.get(partition, (0, 0.0)))
     if not bounds:
         return defaultdict(Counter)
     replayed = spark.createDataFrame(
-        [(*place, *bound) for place, bound in bounds.items()],
+        [(*partition, *bound) for partition, bound in bounds.items()],
         "topic string, partition int, end bigint, allowance double",
     )
     lateness = F.expr("unix_millis(arrival_time) - unix_millis(event_time)").alias("lateness")
@@ -132,98 +138,96 @@ def _late_in_replay(spark: SparkSession, settings: Settings, generation: int, ta
 
 
 def live_generation(settings: Settings) -> int:
-    """Say which generation of landing's tables is served: they are built together."""
+    """Return the served generation of landing's tables, which are always built together."""
     return max(generations.live(settings)[table.name] for table in landed_tables())
 
 
-def _places(spark: SparkSession, settings: Settings, ends: ledger.Ends, generation: int) -> DataFrame:
-    """List every place where a record is, by its origin: the log, bronze, and what landing made of it."""
-    found = _log(spark, settings, ends).withColumn("place", F.lit("log"))
-    bronze = read(spark, "bronze.events", settings).select(*ORIGIN, F.lit("bronze").alias("place"))
-    found = found.unionByName(bronze)
+def _occurrences(spark: SparkSession, settings: Settings, ends: ledger.Ends, generation: int) -> DataFrame:
+    """List every occurrence of every record, by origin: in Kafka, in bronze, and in silver and the side tables."""
+    occurrences = _log(spark, settings, ends).withColumn("found_in", F.lit("log"))
+    bronze = read(spark, "bronze.events", settings).select(*ORIGIN, F.lit("bronze").alias("found_in"))
+    occurrences = occurrences.unionByName(bronze)
     for table in landed_tables():
         rows = read(spark, table.name, settings, generation)
         origin = (F.lit(table.topic).alias("topic"), "partition", "offset")
-        found = found.unionByName(rows.select(*origin, F.lit("silver").alias("place")))
+        occurrences = occurrences.unionByName(rows.select(*origin, F.lit("silver").alias("found_in")))
     for name, term in SIDE_TABLES.items():
         rows = read(spark, name, settings, generation)
-        found = found.unionByName(rows.select(*ORIGIN, F.lit(term).alias("place")))
-    return found
+        occurrences = occurrences.unionByName(rows.select(*ORIGIN, F.lit(term).alias("found_in")))
+    return occurrences
 
 
 def _log(spark: SparkSession, settings: Settings, ends: ledger.Ends) -> DataFrame:
-    until: dict[str, dict[str, int]] = {}
-    for (topic, partition), end in ends.items():
-        until.setdefault(topic, {})[str(partition)] = end
-    since = {topic: dict.fromkeys(partitions, -2) for topic, partitions in until.items()}
+    ending = by_topic(ends)
+    starting = {topic: dict.fromkeys(partitions, -2) for topic, partitions in ending.items()}
     return (
         spark.read.format("kafka")
         .options(**spark_source_options(settings))
-        .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in until.items()}))
-        .option("startingOffsets", json.dumps(since))
-        .option("endingOffsets", json.dumps(until))
+        .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in ending.items()}))
+        .option("startingOffsets", json.dumps(starting))
+        .option("endingOffsets", json.dumps(ending))
         .load()
         .select(*ORIGIN)
     )
 
 
-def _each_record_once(followed: DataFrame, starts: dict[tuple[str, int], int], verdict: LedgerCheck) -> None:
+def _each_record_once(traced: DataFrame, starts: dict[tuple[str, int], int], result: LedgerCheck) -> None:
     outcomes = sum((F.col(term) for term in TERMS), F.lit(0))
-    spark = followed.sparkSession
-    kept = spark.createDataFrame(
+    spark = traced.sparkSession
+    log_starts = spark.createDataFrame(
         [(t, p, s) for (t, p), s in starts.items()], "topic string, partition int, start bigint"
     )
-    # What retention has taken from the log is judged by the archive alone.
+    # Records that retention deleted from Kafka are checked against the archive alone.
     in_log = (F.col("offset") < F.col("start")) | (F.col("log") == 1)
-    wrong = followed.join(F.broadcast(kept), ["topic", "partition"]).filter(
+    wrong = traced.join(F.broadcast(log_starts), ["topic", "partition"]).filter(
         ~in_log | (F.col("bronze") != 1) | (outcomes != 1)
     )
     for row in wrong.orderBy(*ORIGIN).limit(20).collect():
-        verdict.faults.append(f"{row.topic}/{row.partition}/{row.offset}: {_story(row)}")
+        result.faults.append(f"{row.topic}/{row.partition}/{row.offset}: {_misplaced(row)}")
 
 
-def _story(row: Row) -> str:
-    found = {term: row[term] for term in ("log", "bronze", *TERMS) if row[term]}
-    where = ", ".join(f"{term} {count}×" for term, count in found.items())
-    return f"it must be in the log once, in bronze once and in one place after it, but is in: {where or 'nothing'}"
+def _misplaced(row: Row) -> str:
+    counts = {term: row[term] for term in ("log", "bronze", *TERMS) if row[term]}
+    found_in = ", ".join(f"{term} {count}×" for term, count in counts.items())
+    return f"it must be in the log once, in bronze once and in one table after it, but is in: {found_in or 'none'}"
 
 
-def _entries_agree(spark: SparkSession, followed: DataFrame, entries: ledger.Entry, verdict: LedgerCheck) -> None:
+def _entries_agree(spark: SparkSession, traced: DataFrame, entries: ledger.Entry, result: LedgerCheck) -> None:
     key = ("epoch", "batch", "topic", "partition")
     columns = [*key, "from_offset", "to_offset"]
     ranges = spark.createDataFrame([tuple(row[c] for c in columns) for row in entries], columns)
     inside = "l.topic = r.topic and l.partition = r.partition and l.offset >= r.from_offset and l.offset < r.to_offset"
-    joined = followed.alias("l").join(F.broadcast(ranges).alias("r"), F.expr(inside))
+    joined = traced.alias("l").join(F.broadcast(ranges).alias("r"), F.expr(inside))
     sums = joined.groupBy("r.epoch", "r.batch", "r.topic", "r.partition").agg(
         F.sum("bronze").alias("input"), *(F.sum(t).alias(t) for t in TERMS)
     )
-    found = {tuple(row[c] for c in key): row for row in sums.collect()}
+    counted = {tuple(row[c] for c in key): row for row in sums.collect()}
     for entry in entries:
-        place = tuple(entry[c] for c in key)
-        name = f"epoch {place[0]}, batch {place[1]}, {place[2]}/{place[3]}"
+        entry_key = tuple(entry[c] for c in key)
+        name = "epoch {}, batch {}, {}/{}".format(*entry_key)
         outcomes = sum(entry[term] for term in TERMS)
         if entry["input"] != outcomes:
-            verdict.faults.append(f"{name}: {entry['input']} records came in, {outcomes} went somewhere")
+            result.faults.append(f"{name}: {entry['input']} records came in, {outcomes} have an outcome")
         for term in ("input", *TERMS):
-            counted = found[place][term] if place in found else 0
-            if entry[term] != counted:
-                verdict.faults.append(f"{name}: the ledger says {term} = {entry[term]}, the tables hold {counted}")
+            in_tables = counted[entry_key][term] if entry_key in counted else 0
+            if entry[term] != in_tables:
+                result.faults.append(f"{name}: the ledger has {term} = {entry[term]}, the tables have {in_tables}")
 
 
-def _redrives_balance(entries: ledger.Entry, verdict: LedgerCheck) -> None:
-    """Check the entries of redrives by themselves: what left quarantine went somewhere, and had landed."""
+def _redrives_balance(entries: ledger.Entry, result: LedgerCheck) -> None:
+    """Check the entries of redrives: each record that left quarantine has an outcome, and had been landed."""
     landed = {offset_range(row) for row in entries if row["job"] == LANDING}
     for row in (row for row in entries if row["job"] == REDRIVE):
         name = f"redrive {row['batch']}, {row['topic']}/{row['partition']}"
         outcomes = sum(row[term] for term in TERMS)
         if row["input"] != outcomes:
-            verdict.faults.append(f"{name}: {row['input']} records left quarantine, {outcomes} went somewhere")
+            result.faults.append(f"{name}: {row['input']} records left quarantine, {outcomes} have an outcome")
         if offset_range(row) not in landed:
-            verdict.faults.append(f"{name}: the ledger has no batch of landing from offset {row['from_offset']} on")
+            result.faults.append(f"{name}: the ledger has no landing batch that starts at offset {row['from_offset']}")
 
 
-def _ids(rows: DataFrame) -> Found:
-    found: Found = defaultdict(Counter)
-    for topic, name in rows.collect():
-        found[topic][name] += 1
-    return found
+def _ids(rows: DataFrame) -> IdsByTopic:
+    ids: IdsByTopic = defaultdict(Counter)
+    for topic, event_id in rows.collect():
+        ids[topic][event_id] += 1
+    return ids

@@ -1,4 +1,4 @@
-"""Results of checks -> ops.metrics, a folder for each who asks, as each process writes only tables of its own."""
+"""Check results -> ops.metrics; each caller has its own folder, as each process writes only its own tables."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -18,7 +18,7 @@ TABLE = "ops.metrics"
 
 
 def record(settings: Settings, name: str, now: datetime, findings: "Iterable[Finding]") -> None:
-    """Append what came of each rule."""
+    """Append the result of each rule."""
     rows = [
         {
             "audit": name,

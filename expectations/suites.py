@@ -1,7 +1,7 @@
-"""Suites: the rules of a table -> Great Expectations, which count what breaks each rule and show some of it.
+"""Suites: the rules of a table -> a Great Expectations suite that counts and samples the rows that break each rule.
 
-The rules of rows are counted in one pass over the table, by the very expressions that quarantine goes by; Great
-Expectations' own way with a column leaves out rows where that column is empty, which quarantine does not.
+Row rules are counted in one pass over the table, with the expressions that landing uses for quarantine. The built-in
+column expectations would ignore rows where the column is null; quarantine does not.
 """
 
 import json
@@ -25,24 +25,27 @@ SAMPLE = 5
 _SEVERITY = {"quarantine": "critical", "fail": "critical", "warn": "warning"}
 
 
-def suite(table: str, there: Collection[str]) -> ExpectationSuite:
-    """Build the suite of a table; a rule that needs what is not there is left out."""
-    whole = [rule for rule in table_rules(table) if rule.needs is None or rule.needs in there]
-    expectations = [*(_row_expectation(rule) for rule in rules(table)), *(_table_expectation(rule) for rule in whole)]
+def suite(table: str, available: Collection[str]) -> ExpectationSuite:
+    """Build the suite of a table; skip rules that need a table which is not available."""
+    checkable = [rule for rule in table_rules(table) if rule.needs is None or rule.needs in available]
+    expectations = [
+        *(_row_expectation(rule) for rule in rules(table)),
+        *(_table_expectation(rule) for rule in checkable),
+    ]
     return ExpectationSuite(name=table, expectations=expectations)
 
 
 def _row_expectation(rule: Rule) -> "ExpectRowsToKeepTheRule":
-    return ExpectRowsToKeepTheRule(expression=rule.expression, shown=rule.shown, **_told(rule))
+    return ExpectRowsToKeepTheRule(expression=rule.expression, shown=rule.shown, **_metadata(rule))
 
 
 def _table_expectation(rule: TableRule) -> "ExpectTheQueryToFindNothing":
-    # Both in one query: how many rows there are, and some of them.
+    # One query returns both the number of rows and a sample.
     query = f"select *, count(*) over () as _rows from ({rule.query}) limit {SAMPLE}"  # noqa: S608
-    return ExpectTheQueryToFindNothing(unexpected_rows_query=query, **_told(rule))
+    return ExpectTheQueryToFindNothing(unexpected_rows_query=query, **_metadata(rule))
 
 
-def _told(rule: Rule | TableRule) -> dict[str, Any]:
+def _metadata(rule: Rule | TableRule) -> dict[str, Any]:
     meta = {"rule": rule.name, "severity": rule.severity, "description": rule.description, "look": rule.look}
     return {
         "description": f"{rule.description} ({rule.name})".replace("$", "$$"),
@@ -52,7 +55,7 @@ def _told(rule: Rule | TableRule) -> dict[str, Any]:
 
 
 class RowBreaches(TableMetricProvider):  # type: ignore[misc]
-    """Counts the rows that break a rule, with the least and the greatest of them, in one pass with all other rules."""
+    """Count the rows that break a rule, and sample the least and the greatest, in one pass for all rules."""
 
     metric_name = "table.row_breaches"
     value_keys = ("expression", "shown")
@@ -65,12 +68,12 @@ class RowBreaches(TableMetricProvider):  # type: ignore[misc]
     def _spark(cls, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
         breach = F.expr(f"coalesce(not ({metric_value_kwargs['expression']}), false)")
         row = F.when(breach, F.struct(*(F.col(f"`{name}`") for name in metric_value_kwargs["shown"])))
-        found = F.struct(F.count_if(breach).alias("rows"), F.array(F.min(row), F.max(row)).alias("sample"))
-        return F.to_json(found, {"ignoreNullFields": "false"}), metric_domain_kwargs, {}
+        counted = F.struct(F.count_if(breach).alias("rows"), F.array(F.min(row), F.max(row)).alias("sample"))
+        return F.to_json(counted, {"ignoreNullFields": "false"}), metric_domain_kwargs, {}
 
 
 class ExpectRowsToKeepTheRule(BatchExpectation):  # type: ignore[misc]
-    """Expect every row to keep a rule of a rule file; where the expression is null, it is kept."""
+    """Expect every row to keep a row rule; a null result counts as kept."""
 
     expression: str
     shown: list[str]
@@ -79,13 +82,13 @@ class ExpectRowsToKeepTheRule(BatchExpectation):  # type: ignore[misc]
     domain_keys: ClassVar[tuple[str, ...]] = ("batch_id",)
 
     def _validate(self, metrics: Any, runtime_configuration: Any = None, execution_engine: Any = None) -> Any:
-        found = json.loads(metrics["table.row_breaches"])
-        distinct = {json.dumps(row): row for row in found["sample"] if row is not None}
-        return _result(found["rows"], list(distinct.values()))
+        counted = json.loads(metrics["table.row_breaches"])
+        distinct = {json.dumps(row): row for row in counted["sample"] if row is not None}
+        return _result(counted["rows"], list(distinct.values()))
 
 
 class ExpectTheQueryToFindNothing(UnexpectedRowsExpectation):  # type: ignore[misc]
-    """Expect a rule's query to find nothing that breaks it."""
+    """Expect the query of a table rule to return no rows."""
 
     metric_dependencies: ClassVar[tuple[str, ...]] = ("unexpected_rows_query.table",)
 

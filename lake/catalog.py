@@ -15,7 +15,7 @@ from config.files import write_whole
 from config.locks import exclusive
 from config.settings import ROOT, Settings
 from config.spark import session
-from lake.views import described, views
+from lake.views import all_generations, described, views
 from local.catalog import Catalog
 
 
@@ -78,8 +78,8 @@ def bring_up(settings: Settings) -> None:
 def queries(settings: Settings) -> dict[str, str]:
     """Return the query behind every name; a declared table that was never written is an empty view."""
     found = views(settings)
-    empty = {name: _empty(table) for table in tables().values() for name in _names(table) if name not in found}
-    return found | empty
+    declared = {name: columns for table in tables().values() for name, columns in _names(table).items()}
+    return found | {name: _empty(columns) for name, columns in declared.items() if name not in found}
 
 
 def _put(spark: SparkSession, name: str, query: str) -> None:
@@ -92,18 +92,21 @@ def _put(spark: SparkSession, name: str, query: str) -> None:
         spark.sql(f"create view {name} comment '{comment}' as {query}")
 
 
-def _names(table: Table) -> list[str]:
-    """Return the names under which a table can be queried."""
-    short = table.name.partition(".")[2]
-    # One after the other: find_spec cannot look for a module in a package that does not exist.
-    there = importlib.util.find_spec("batch") and importlib.util.find_spec("batch.views")
-    both = table.layer == "gold" and there
-    return [table.name, f"merged.{short}"] if both else [table.name]
+def _names(table: Table) -> dict[str, dict[str, str]]:
+    """Name a table and, for a gold table, what dbt merges: its generations and its batch form; with their columns."""
+    columns = {name: column.type for name, column in table.columns.items()}
+    if table.layer != "gold":
+        return {table.name: columns}
+    found = {table.name: columns, all_generations(table): columns | {"generation": "int"}}
+    # Looked up one after the other: find_spec fails for a module of a package that does not exist.
+    if importlib.util.find_spec("batch") and importlib.util.find_spec("batch.views"):
+        found[f"batch.{table.name.partition('.')[2]}"] = columns
+    return found
 
 
-def _empty(table: Table) -> str:
-    columns = ", ".join(f"cast(null as {column.type}) as `{name}`" for name, column in table.columns.items())
-    return f"select {columns} where false"
+def _empty(columns: dict[str, str]) -> str:
+    selected = ", ".join(f"cast(null as {kind}) as `{name}`" for name, kind in columns.items())
+    return f"select {selected} where false"
 
 
 def _registered(settings: Settings) -> dict[str, str]:

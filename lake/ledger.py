@@ -27,12 +27,12 @@ Entry = list[dict[str, Any]]
 Ends = dict[tuple[str, int], int]
 
 
-def count(verdicts: pa.Table, batch: Batch) -> Entry:
+def count(classified: pa.Table, batch: Batch) -> Entry:
     """Count the records of a batch per partition: all of them, and separately those of each outcome."""
     ends = [(name, end) for name in ("offset", "arrival_time") for end in ("min", "max")]
-    came = _by_place(verdicts, [([], "count_all"), ("size", "sum"), *ends])
-    placed = verdicts.select(["topic", "partition", "event_time"])
-    ways = {term: placed.filter(pc.equal(verdicts["verdict"], term)) for term in TERMS}
+    came = _by_place(classified, [([], "count_all"), ("size", "sum"), *ends])
+    placed = classified.select(["topic", "partition", "event_time"])
+    ways = {term: placed.filter(pc.equal(classified["outcome"], term)) for term in TERMS}
     counts = {term: _by_place(rows, [([], "count_all")]) for term, rows in ways.items()}
     times = _by_place(ways["silver"], [("event_time", "min"), ("event_time", "max")])
     place = {"job": batch.job, "generation": batch.generation, "epoch": batch.epoch, "batch": batch.id}

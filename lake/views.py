@@ -23,12 +23,12 @@ def views(settings: Settings) -> dict[str, str]:
 
 
 def described(name: str) -> str:
-    """Describe a view; a view of the batch layer or of the merge has the description of its table."""
+    """Describe a view; a view of the batch layer or of all generations has the description of its table."""
     layer, _, table = name.partition(".")
     of = {each.name.partition(".")[2]: each.description for each in tables().values() if each.layer != "ops"}
     if name in tables():
         return tables()[name].description
-    how = {"batch": "As the batch layer has it", "merged": "Batch before the fence, stream after it"}
+    how = {"batch": "As the batch layer has it", "gold_generations": "Every generation"}
     return f"{how.get(layer, layer)}: {of.get(table, '')}"
 
 
@@ -50,7 +50,14 @@ def table_views(settings: Settings) -> dict[str, str]:
         if parts:
             valid_to = f", {table.valid_to} as valid_to" if table.valid_to else ""
             found[table.name] = f"select *{valid_to} from ({' union all '.join(parts)})"  # noqa: S608
+        if built and table.layer == "gold":
+            found[all_generations(table)] = _all_generations(settings, table, built)
     return found
+
+
+def all_generations(table: Table) -> str:
+    """Name the view of every generation of a gold table, with the column `generation`; dbt selects the served one."""
+    return f"{table.layer}_generations.{table.name.partition('.')[2]}"
 
 
 def served(settings: Settings, table: Table) -> list[Location]:
@@ -80,12 +87,24 @@ def _served(settings: Settings, table: Table, built: list[int]) -> list[str]:
     return [f"{_columns(table, path)} where {generation} = {number}" for generation, path in paths.items()]
 
 
-def _columns(table: Table, path: Location, known: dict[str, str] | None = None) -> str:
-    """Select the declared columns from a folder that may lack newer ones; known: columns given as SQL."""
+def _all_generations(settings: Settings, table: Table, built: list[int]) -> str:
+    paths = {generation: table_location(settings, table.name, generation) for generation in built}
+    parts = (_columns(table, path, extra={"generation": str(number)}) for number, path in paths.items())
+    return " union all ".join(parts)
+
+
+def _columns(
+    table: Table, path: Location, known: dict[str, str] | None = None, extra: dict[str, str] | None = None
+) -> str:
+    """Select the declared columns from a folder that may lack newer ones.
+
+    known: columns given as SQL; extra: further columns, in SQL, after the declared ones.
+    """
     there = {field.name: f"`{field.name}`" for field in path.table().schema().fields} | (known or {})
     columns = ", ".join(
         f"{there.get(name, f'cast(null as {column.type})')} as `{name}`" for name, column in table.stored.items()
     )
+    columns += "".join(f", {value} as `{name}`" for name, value in (extra or {}).items())
     return f"select {columns} from {delta(path)}"  # noqa: S608
 
 

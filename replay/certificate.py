@@ -13,7 +13,7 @@ from config.declarations import table_named
 from config.discovery import provided
 from config.parallel import in_parallel
 from config.settings import Settings
-from expectations.parity.comparison import Watch, compared, generation_side
+from expectations.parity.comparison import OnProgress, compared, generation_side
 from expectations.parity.reasons import Explained
 from expectations.parity.rows import content_hash
 from lake import ledger
@@ -49,7 +49,7 @@ class Certificate:
 
 
 def verify(
-    spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job] | None = None
+    spark: SparkSession, settings: Settings, replay: Replay, watch: OnProgress, jobs: list[Job] | None = None
 ) -> Certificate:
     """Compare a replay with the served tables and with every other answer, and write its certificate.
 
@@ -72,7 +72,9 @@ def save(settings: Settings, generation: int, certificate: Certificate) -> Locat
     return where / "certificate.html"
 
 
-def _found(spark: SparkSession, settings: Settings, replay: Replay, watch: Watch, jobs: list[Job]) -> dict[str, Any]:
+def _found(
+    spark: SparkSession, settings: Settings, replay: Replay, watch: OnProgress, jobs: list[Job]
+) -> dict[str, Any]:
     mine = generation_side(spark, settings, replay.target, f"generation {replay.generation}")
     against: dict[str, dict[str, Explained]] = {}
     served = generation_side(spark, settings, serving(settings), "served")
@@ -124,6 +126,6 @@ def _told(explained: Explained) -> dict[str, Any]:
         "unexplained": explained.unexplained,
         "hash": parity.left_hash,
         "hash_of_other": parity.right_hash,
-        "until": parity.until,
+        "until": parity.closed_until,
         "sample": [row.asDict(recursive=True) for row in rows],
     }

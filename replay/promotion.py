@@ -35,7 +35,7 @@ def promote(spark: SparkSession, settings: Settings, replay: Replay, accept: str
         }
         found = audit(
             {name: frames.pop(name) for name in replay.tables},
-            beside=frames,
+            context_frames=frames,
             settings=settings,
             name=f"replay g{replay.generation}",
         )

@@ -1,4 +1,4 @@
-"""Troubles: why a query stopped -> what it means, and the command that mends it."""
+"""Query errors: the exception of a failed streaming query -> what went wrong, and the command that fixes it."""
 
 import re
 
@@ -8,7 +8,7 @@ from config.errors import LakehouseError
 
 
 def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
-    """Say why a query failed."""
+    """Translate the exception of a failed query."""
     text = str(error)
     if "OffsetOutOfRange" in text or "data may have been lost" in text.lower() or "DATA_LOSS" in text:
         return LakehouseError(
@@ -18,32 +18,32 @@ def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
     if "org.apache.kafka.common.errors.TimeoutException" in text:
         return LakehouseError(
             f"'{job}' stopped: Kafka did not answer in time.\n{_first_lines(text, 1)}",
-            f"Nothing is lost. `lakehouse broker status` tells whether the local one runs; once Kafka answers, "
-            f"`lakehouse stream run {job}` goes on where it stopped.",
+            f"Nothing is lost. `lakehouse broker status` shows whether the local broker runs. Once Kafka answers, "
+            f"`lakehouse stream run {job}` continues where it stopped.",
         )
     if "STATE_STORE" in text and "SCHEMA" in text:
         return LakehouseError(
-            f"'{job}' stopped: what it keeps has another form than its configuration asks for, as after a change of "
+            f"'{job}' stopped: its state has another schema than its configuration requires, as after a change of "
             "streaming.salted.",
-            f"Change it back; or make its table again: lakehouse stream reset {job}",
+            f"Change the setting back, or rebuild the table: lakehouse stream reset {job}",
         )
     return LakehouseError(
         f"'{job}' stopped: {_first_lines(text)}",
-        f"Nothing is lost: `lakehouse stream run {job}` goes on where it stopped. More in logs/spark.log of the home.",
+        f"Nothing is lost: `lakehouse stream run {job}` continues where it stopped. See logs/spark.log in the home.",
     )
 
 
 def dropped_rows_error(job: str, rows: int) -> LakehouseError:
-    """Say that Spark has dropped rows."""
+    """Report that Spark has dropped rows behind the watermark."""
     return LakehouseError(
-        f"'{job}' stopped: Spark dropped {rows:,} rows that came after their window had closed. "
+        f"'{job}' stopped: Spark dropped {rows:,} rows that arrived after their window had closed. "
         "Partitions were read further apart than streaming.skew_minutes allows.",
-        f"Raise streaming.skew_minutes, then make the table again: lakehouse stream reset {job}",
+        f"Raise streaming.skew_minutes, then rebuild the table: lakehouse stream reset {job}",
     )
 
 
 def _first_lines(text: str, count: int = 6) -> str:
-    """Give the beginning of an error; of one raised in Python, what it says, which stands at the traceback's end."""
+    """Return the first lines of an error; for a Python error, its message from the end of the traceback."""
     raised = re.findall(
         r"^\w[\w.]*(?:Error|Exception)\b.*$", text.partition("Traceback (most recent call last)")[2], re.M
     )

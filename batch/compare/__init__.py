@@ -1,1 +1,1 @@
-"""Lambda against Kappa: the command `compare`."""
+"""Compare Lambda with Kappa: the command `compare`."""

@@ -1,4 +1,4 @@
-"""Command of parity: compare."""
+"""The command `compare`."""
 
 import json
 from typing import Annotated, Any
@@ -20,9 +20,9 @@ console = Console(highlight=False, soft_wrap=True)
 def compare(
     table: Annotated[str | None, typer.Option(help="Only this table, like gold.sessions.")] = None,
     window: Annotated[str | None, typer.Option(help="Only rows that become final on this day: 2026-01-05.")] = None,
-    show_rows: Annotated[int, typer.Option(help="Show so many differing rows of each table, with their reason.")] = 0,
+    show_rows: Annotated[int, typer.Option(help="Show this many differing rows per table, with their reasons.")] = 0,
 ) -> None:
-    """Compare Lambda with Kappa, row by row, over what both call final; exit code 1 if a row has no reason.
+    """Compare Lambda with Kappa, row by row, over the rows that are final in both; exit code 1 if a row has no reason.
 
     Example: lakehouse compare --table gold.sessions --show-rows 5
     """
@@ -39,7 +39,7 @@ def compare(
         spark = session(settings, "lakehouse compare")
         batch = batch_side(spark, settings)
         if batch is None:
-            raise LakehouseError("There is no batch answer to compare with yet.", "lakehouse batch run")
+            raise LakehouseError("There is no batch run to compare with yet.", "lakehouse batch run")
         stream = generation_side(spark, settings, serving(settings), "stream")
         if window:
             batch, stream = on_day(batch, window), on_day(stream, window)
@@ -60,15 +60,15 @@ def compare(
 
 
 def show(found: dict[str, Explained], console: Console) -> None:
-    """Print, for each table, what is equal and why the rest is not."""
+    """Print, for each table, the number of equal rows and the reasons of the differing ones."""
     table = Table("table", "equal", "differing", "reasons", "final before", title="Lambda against Kappa")
     for column in table.columns[1:3]:
         column.justify = "right"
     for name, explained in found.items():
         parity = explained.parity
         reasons = ", ".join(f"{reason}: {rows:,}" for reason, rows in sorted(explained.by_reason.items()))
-        until = f"{parity.until:%Y-%m-%d %H:%M:%S}" if parity.until else "–"
-        table.add_row(name, f"{parity.equal:,}", f"{parity.rows:,}", reasons or "–", until)
+        closed_until = f"{parity.closed_until:%Y-%m-%d %H:%M:%S}" if parity.closed_until else "–"
+        table.add_row(name, f"{parity.equal:,}", f"{parity.rows:,}", reasons or "–", closed_until)
     console.print(table)
     unexplained = sum(each.unexplained for each in found.values())
     differing = sum(each.parity.rows for each in found.values())
@@ -80,26 +80,26 @@ def show(found: dict[str, Explained], console: Console) -> None:
         console.print("✓ Lambda and Kappa are equal, row by row.", style="green")
 
 
-def _rows(name: str, explained: Explained, most: int) -> None:
+def _rows(name: str, explained: Explained, limit: int) -> None:
     key = table_named(name).key
-    rows = explained.rows.orderBy("reason", *key).limit(most).collect()
+    rows = explained.rows.orderBy("reason", *key).limit(limit).collect()
     if not rows:
         return
     table = Table("key", "batch", "stream", "reason", "events", title=name)
     for row in rows:
         table.add_row(
             ", ".join(str(row[column]) for column in key),
-            _told(row["left"], row["right"]),
-            _told(row["right"], row["left"]),
+            _differing_values(row["left"], row["right"]),
+            _differing_values(row["right"], row["left"]),
             row["reason"],
             ", ".join((row["events"] or [])[:3]),
         )
     console.print(table)
-    console.print("More of an event: lakehouse trace EVENT_ID")
+    console.print("Trace an event: lakehouse trace EVENT_ID")
 
 
-def _told(row: Any, other: Any) -> str:
-    """Say what a row has that the other has not."""
+def _differing_values(row: Any, other: Any) -> str:
+    """Format the values of a row that differ from the other row."""
     if row is None:
         return "–"
     values = row.asDict()

@@ -1,1 +1,1 @@
-"""Parity: Lambda against Kappa, row by row, with the traced reason for every row that differs."""
+"""Parity: compare Lambda with Kappa row by row, and trace every differing row to a reason."""

@@ -1,4 +1,4 @@
-"""A comparison of answers: every comparable table of two sides, equal or with the reason for each row that is not."""
+"""Comparison: two sides of every gold table -> equal rows, and a reason for each differing row."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -26,46 +26,48 @@ from streaming.checkpoint import job_folder
 from streaming.job import Job
 from streaming.job import jobs as all_jobs
 
-Watch = Callable[[str], None]
+OnProgress = Callable[[str], None]
 Gather = Callable[[], dict[str, DataFrame]]
 
 
 @dataclass(frozen=True)
 class Side:
-    """One answer: how it is called, its tables, and up to when its rows are final."""
+    """One side of a comparison: its name, its tables, and the time before which its rows are final."""
 
     name: str
     frame: Callable[[str], DataFrame]
     tables: frozenset[str]
-    until: Callable[[Job], datetime | None]
+    closed_until: Callable[[Job], datetime | None]
+    """Return the time before which the rows of a job's table are final."""
+
     generation: int | None = None
-    """The generation of silver and gold that it is, if it is one."""
+    """The generation of silver and gold, if the side is one."""
 
     target: TableGenerations | None = None
     run: str | None = None
-    """The run of the batch layer that it is, if it is one."""
+    """The run of the batch layer, if the side is one."""
 
 
 def generation_side(spark: SparkSession, settings: Settings, target: TableGenerations, name: str) -> Side:
-    """Take the tables of a generation as an answer: those that are served, or those of a replay."""
+    """Build a side from the tables of a generation: the served ones, or those of a replay."""
     return Side(
         name=name,
         frame=lambda table: read(spark, table, settings, target.of_table(table)),
         tables=frozenset(target.generation_by_table),
-        until=lambda job: batch_log.closed_until(settings, job.name, target.of_job(job)),
+        closed_until=lambda job: batch_log.closed_until(settings, job.name, target.of_job(job)),
         generation=target.of_table("silver.late"),
         target=target,
     )
 
 
 def on_day(side: Side, day: str) -> Side:
-    """Take of an answer only the rows that become final on a day."""
+    """Restrict a side to the rows that become final on a day."""
 
     def frame(name: str) -> DataFrame:
         table = table_named(name)
-        moment = table.final_at or table.changed_at
+        time = table.final_at or table.changed_at
         rows = side.frame(name)
-        return rows.filter(F.to_date(F.expr(moment)) == F.lit(day).cast("date")) if moment else rows
+        return rows.filter(F.to_date(F.expr(time)) == F.lit(day).cast("date")) if time else rows
 
     return replace(side, frame=frame)
 
@@ -78,14 +80,14 @@ def compared(
     *,
     only: str | None = None,
     jobs: list[Job] | None = None,
-    watch: Watch = lambda _: None,
+    watch: OnProgress = lambda _: None,
 ) -> dict[str, Explained]:
-    """Compare every gold table that both sides have, over what both call final, and explain what differs.
+    """Compare every gold table that both sides have, over the rows that are final in both, and explain differences.
 
-    left: the more complete answer; what it counts and the right one set aside as late is a reason. only: one table.
-    jobs: those that made the left answer, where they are not the project's own.
+    left: the more complete side; an event that it counts and the right side has as late is a reason. only: one table.
+    jobs: the jobs that wrote the left side, if they are not the project's current jobs.
     """
-    behind = _evidence(spark, settings, left, right)
+    evidence_by_reason = _evidence(spark, settings, left, right)
     both = {table.name for table in comparable_tables()} & left.tables & right.tables
     chosen = [job for job in jobs or list(all_jobs().values()) if job.writes[0] in both & {only or job.writes[0]}]
 
@@ -93,15 +95,16 @@ def compared(
         (name,) = job.writes
         table = table_named(name)
         watch(name)
-        parity = compare(left.frame(name), right.frame(name), table, _until(job, left, right))
-        return explain(parity, job, table.key, behind, _former(settings, job, right) if parity.rows else None)
+        parity = compare(left.frame(name), right.frame(name), table, _closed_until(job, left, right))
+        previous = _previous_result(settings, job, right) if parity.rows else None
+        return explain(parity, job, table.key, evidence_by_reason, previous)
 
     found = in_parallel(explained, chosen, settings.streaming.parallel_writes)
     return {job.writes[0]: each for job, each in zip(chosen, found, strict=True)}
 
 
 def keep(settings: Settings, found: Mapping[str, Explained]) -> None:
-    """Keep what a comparison came to, for the report."""
+    """Store the result of a comparison for the report."""
     now = datetime.now(UTC)
     tables = {name: {"equal": each.parity.equal, "by_reason": each.by_reason} for name, each in found.items()}
     file = storage(settings) / "reports" / "comparisons" / f"{now:%Y%m%dT%H%M%S%f}.json"
@@ -113,24 +116,25 @@ def comparable_tables() -> list[Table]:
     return [table for table in tables().values() if table.layer == "gold"]
 
 
-def _until(job: Job, left: Side, right: Side) -> datetime | None:
-    known = [moment for moment in (left.until(job), right.until(job)) if moment]
+def _closed_until(job: Job, left: Side, right: Side) -> datetime | None:
+    known = [time for time in (left.closed_until(job), right.closed_until(job)) if time]
     return min(known, default=None)
 
 
 def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) -> reasons.Evidence:
-    """Say how to gather what may explain a difference; each is gathered once, and only if it is asked for."""
+    """Return, by reason, a function that collects the events; each is collected once, and only on demand."""
     enriched = "silver.clicks_enriched"
     lock = RLock()
 
     @_once(lock)
     def late() -> dict[str, DataFrame]:
-        found: dict[str, DataFrame] = {}
+        events: dict[str, DataFrame] = {}
         for side in (right, left):
             if side.generation is not None:
-                aside = evidence.late(spark, settings, side.generation, left.frame("silver.users"))
-                found = {name: found[name].unionByName(rows) if name in found else rows for name, rows in aside.items()}
-        return found
+                of_side = evidence.late(spark, settings, side.generation, left.frame("silver.users"))
+                for name, rows in of_side.items():
+                    events[name] = events[name].unionByName(rows) if name in events else rows
+        return events
 
     @_once(lock)
     def another_tier() -> dict[str, DataFrame]:
@@ -158,18 +162,18 @@ def _once(lock: RLock) -> Callable[[Gather], Gather]:
     return decorate
 
 
-def _former(settings: Settings, job: Job, side: Side) -> DataFrame | None:
-    """Let the former version of a job tell what it makes of the inputs of the other answer, where there is one."""
+def _previous_result(settings: Settings, job: Job, side: Side) -> DataFrame | None:
+    """Apply the previous version of a job, if there is one, to the inputs of a side."""
     target = side.target or serving(settings)
     folder = job_folder(job.name, settings, target.of_job(job))
-    before = code_version.recorded(folder)
-    if not before or before["version"] == job.version:
+    recorded = code_version.recorded(folder)
+    if not recorded or recorded["version"] == job.version:
         return None
-    old = code_version.previous_job(folder, job.name)
-    if old is None or old.query.transform is None:
+    previous = code_version.previous_job(folder, job.name)
+    if previous is None or previous.query.transform is None:
         return None
     return first_per_key_spark(
-        old.apply({name: side.frame(name) for name in old.reads}),
+        previous.apply({name: side.frame(name) for name in previous.reads}),
         table_named(job.writes[0]).key,
-        old.bounded.pick_first_by,
+        previous.bounded.pick_first_by,
     )

@@ -1,4 +1,4 @@
-"""Evidence: the events that one answer counts and another does not, gathered from the tables where they are kept."""
+"""Evidence: collect the events that one side of a comparison counts and the other does not."""
 
 from collections.abc import Callable, Mapping
 
@@ -17,37 +17,37 @@ USERS = "silver.users"
 
 
 def late(spark: SparkSession, settings: Settings, generation: int, users: DataFrame) -> dict[str, DataFrame]:
-    """Gather the late events of a generation, by the table that they would be in."""
+    """Collect the late events of a generation, by the table that they would have landed in."""
     rows = read(spark, "silver.late", settings, generation)
-    # Kept: each is joined several times, and parsing them is most of the work.
-    found = {
+    # Checkpointed: each is joined several times, and parsing is most of the work.
+    events = {
         table.name: typed_late(rows, str(table.topic)).localCheckpoint()
         for table in landed_tables()
         if _may_be_late(table)
     }
-    return found | {ENRICHED: attach_tier(found["silver.clicks"], users)}
+    return events | {ENRICHED: attach_tier(events["silver.clicks"], users)}
 
 
 def with_another_tier(left: DataFrame, right: DataFrame) -> dict[str, DataFrame]:
-    """Gather the clicks whose user's tier one answer did not know yet, in both their forms."""
-    pairs = left.alias("l").join(right.alias("r"), "event_id").filter("l.tier != r.tier").select("event_id")
-    ids = F.broadcast(pairs.distinct())
+    """Collect the clicks that have different tiers on the two sides, with the rows of both sides."""
+    differing = left.alias("l").join(right.alias("r"), "event_id").filter("l.tier != r.tier").select("event_id")
+    ids = F.broadcast(differing.distinct())
     both = left.join(ids, "event_id", "left_semi").unionByName(right.join(ids, "event_id", "left_semi"))
     return {ENRICHED: both.localCheckpoint()}
 
 
-def only_in_one(left: Frames, right: Frames, aside: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Gather the events that one answer has and the other neither has nor has set aside as late."""
-    found = {}
+def only_in_one(left: Frames, right: Frames, late_events: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Collect the events that only one side has, except those that the other side has as late."""
+    events = {}
     for name in (*(table.name for table in landed_tables() if _may_be_late(table)), ENRICHED):
-        one, other = left(name), right(name)
+        on_left, on_right = left(name), right(name)
         columns = list(table_named(name).stored)
-        lone = one.join(other, "event_id", "left_anti").select(*columns)
-        lone = lone.unionByName(other.join(one, "event_id", "left_anti").select(*columns))
-        known = aside.get(name)
-        lone = lone.join(known.select("event_id"), "event_id", "left_anti") if known is not None else lone
-        found[name] = lone.localCheckpoint()
-    return found
+        one_sided = on_left.join(on_right, "event_id", "left_anti").select(*columns)
+        one_sided = one_sided.unionByName(on_right.join(on_left, "event_id", "left_anti").select(*columns))
+        if name in late_events:
+            one_sided = one_sided.join(late_events[name].select("event_id"), "event_id", "left_anti")
+        events[name] = one_sided.localCheckpoint()
+    return events
 
 
 def _may_be_late(table: Table) -> bool:

@@ -1,7 +1,7 @@
-"""Reasons: why a row of one answer differs from the other's -> the events behind it, each found, none inferred.
+"""Reasons: a differing row -> the reason why, and the events that caused it.
 
-A reason is a set of events, and the rows that an event counts in are told by the job that wrote them. A differing row
-that no event of any reason counts in has no reason.
+A reason is a set of events. The job's provenance conditions decide which rows an event affects. A differing row that
+is affected by no event of any reason is unexplained; no reason is inferred.
 """
 
 import re
@@ -21,69 +21,72 @@ DIMENSION = "dimension arrived later"
 LOGIC = "changed logic"
 UNEXPLAINED = "unexplained"
 Evidence = Mapping[str, Callable[[], Mapping[str, DataFrame]]]
-"""By reason, what gathers the events that one answer counts and the other does not, by the table a job reads."""
+"""By reason, a function that collects the events that only one side counts, by the table that a job reads."""
 
 
 @dataclass(frozen=True)
 class Explained:
-    """The differing rows of a table, each with its reason and the events behind it."""
+    """The differing rows of a table, each with its reason and the events that caused it."""
 
     parity: Parity
     rows: DataFrame
-    """The key, both rows, `reason` and `events`."""
+    """Columns: the key, both rows, `reason` and `events`."""
 
     by_reason: dict[str, int]
 
     @property
     def unexplained(self) -> int:
-        """Count the rows that nothing explains."""
+        """Count the rows without a reason."""
         return self.by_reason.get(UNEXPLAINED, 0)
 
 
-def explain(parity: Parity, job: Job, key: list[str], evidence: Evidence, old: DataFrame | None = None) -> Explained:
-    """Give each differing row its first reason, in the order of the evidence, which is gathered only while needed.
+def explain(
+    parity: Parity, job: Job, key: list[str], evidence: Evidence, previous: DataFrame | None = None
+) -> Explained:
+    """Assign each differing row the first reason that applies; events are collected only while rows are unexplained.
 
-    old: what the job's former version makes of the inputs of the right answer; a row of it that is just the right
-    answer's is there because of the logic.
+    previous: the result of the job's previous version on the right side's inputs. If it equals the right side's row,
+    the reason is changed logic.
     """
-    left = parity.differing.withColumn("events", F.lit(None).cast("array<string>"))
-    told = left.limit(0).withColumn("reason", F.lit(""))
+    remaining = parity.differing.withColumn("events", F.lit(None).cast("array<string>"))
+    explained = remaining.limit(0).withColumn("reason", F.lit(""))
     by_reason: dict[str, int] = {}
     unexplained = parity.rows
 
-    def take(reason: str, found: DataFrame) -> None:
-        """Tell the rows that were found, which are few, from those that are left."""
-        nonlocal told, left, unexplained
-        found = found.withColumn("reason", F.lit(reason)).localCheckpoint()
-        count = found.count()
+    def assign(reason: str, rows: DataFrame) -> None:
+        """Assign a reason to rows, which are few, and remove them from the remaining ones."""
+        nonlocal explained, remaining, unexplained
+        rows = rows.withColumn("reason", F.lit(reason)).localCheckpoint()
+        count = rows.count()
         if count:
             by_reason[reason] = count
-            told = told.unionByName(found)
-            left = left.join(found.select(*key), key, "left_anti").localCheckpoint()
+            explained = explained.unionByName(rows)
+            remaining = remaining.join(rows.select(*key), key, "left_anti").localCheckpoint()
             unexplained -= count
 
-    if old is not None and unexplained:
-        made = old.select(*key, F.struct(*(F.col(f"`{name}`") for name in old.columns)).alias("made"))
-        same = F.col("made").eqNullSafe(F.col(RIGHT))
-        take(LOGIC, left.join(made, key, "left").filter(same).drop("made"))
-    for reason, gather in evidence.items():
-        by_table = gather() if unexplained else {}
-        behind = [_behind(left, key, job, by_table[read]) for read in job.reads if read in by_table]
-        if behind:
-            events = reduce(DataFrame.unionByName, behind).groupBy(*key).agg(F.collect_set("event_id").alias("events"))
-            take(reason, left.drop("events").join(events, key))
+    if previous is not None and unexplained:
+        row = F.struct(*(F.col(f"`{name}`") for name in previous.columns)).alias("previous")
+        same = F.col("previous").eqNullSafe(F.col(RIGHT))
+        assign(LOGIC, remaining.join(previous.select(*key, row), key, "left").filter(same).drop("previous"))
+    for reason, collect in evidence.items():
+        by_table = collect() if unexplained else {}
+        affecting = [_affecting_events(remaining, key, job, by_table[name]) for name in job.reads if name in by_table]
+        if affecting:
+            events = F.collect_set("event_id").alias("events")
+            by_key = reduce(DataFrame.unionByName, affecting).groupBy(*key).agg(events)
+            assign(reason, remaining.drop("events").join(by_key, key))
     if unexplained:
-        by_reason[UNEXPLAINED] = left.count()
-        told = told.unionByName(left.withColumn("reason", F.lit(UNEXPLAINED)))
-    return Explained(parity, told, by_reason)
+        by_reason[UNEXPLAINED] = remaining.count()
+        explained = explained.unionByName(remaining.withColumn("reason", F.lit(UNEXPLAINED)))
+    return Explained(parity, explained, by_reason)
 
 
-def _behind(rows: DataFrame, key: list[str], job: Job, events: DataFrame) -> DataFrame:
-    """Find, for differing rows, the events that count in either of their forms, or move them."""
+def _affecting_events(rows: DataFrame, key: list[str], job: Job, events: DataFrame) -> DataFrame:
+    """Find the events that affect either side of the differing rows."""
     condition = job.provenance.row_affected_by_event or job.provenance.row_contains_event
     for name in set(re.findall(r"\be\.(\w+)", condition)) - set(events.columns):
         events = events.withColumn(name, F.lit(None).cast("string"))
-    forms = [rows.filter(F.col(side).isNotNull()).select(F.col(f"{side}.*")) for side in (LEFT, RIGHT)]
-    either = reduce(DataFrame.unionByName, forms)
+    sides = [rows.filter(F.col(side).isNotNull()).select(F.col(f"{side}.*")) for side in (LEFT, RIGHT)]
+    either = reduce(DataFrame.unionByName, sides)
     joined = either.alias("r").join(events.alias("e"), F.expr(condition))
     return joined.select(*(F.col(f"r.{name}").alias(name) for name in key), F.col("e.event_id").alias("event_id"))

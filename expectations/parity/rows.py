@@ -1,4 +1,4 @@
-"""Parity: two answers to the same question, row by row, over what both call final -> what is equal and what is not."""
+"""Row comparison: two sides of one table, over the rows that are final in both -> equal and differing rows."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,10 +13,10 @@ LEFT, RIGHT = "left", "right"
 
 @dataclass(frozen=True)
 class Parity:
-    """How two forms of one table compare; `differing` has a row for each key that differs, with both its rows."""
+    """The comparison of two sides of a table; `differing` has one row per differing key, with both its rows."""
 
     table: str
-    until: datetime | None
+    closed_until: datetime | None
     equal: int
     different: int
     left_only: int
@@ -31,13 +31,14 @@ class Parity:
         return self.different + self.left_only + self.right_only
 
 
-def compare(left: DataFrame, right: DataFrame, table: Table, until: datetime | None = None) -> Parity:
-    """Compare two forms of a table by key, over the rows that are final before a moment, or all."""
-    both = _rows(left, table, until, LEFT).join(_rows(right, table, until, RIGHT), table.key, "full_outer")
-    if until and not table.final_at:
-        # A row that one of them knows a later change of is not final for either.
+def compare(left: DataFrame, right: DataFrame, table: Table, closed_until: datetime | None = None) -> Parity:
+    """Compare two sides of a table by key, over the rows that are final before `closed_until`, or all rows."""
+    sides = (_rows(left, table, closed_until, LEFT), _rows(right, table, closed_until, RIGHT))
+    both = sides[0].join(sides[1], table.key, "full_outer")
+    if closed_until and not table.final_at:
+        # A row with a later change on one side is not final on either.
         later = F.greatest(*(F.col(f"{side}.{table.changed_at}") for side in (LEFT, RIGHT)))
-        both = both.filter(later < F.lit(until))
+        both = both.filter(later < F.lit(closed_until))
     has = {side: F.col(side).isNotNull() for side in (LEFT, RIGHT)}
     same = F.col(LEFT).eqNullSafe(F.col(RIGHT))
     counts = both.agg(
@@ -49,22 +50,22 @@ def compare(left: DataFrame, right: DataFrame, table: Table, until: datetime | N
     ).collect()[0]
     differing = both.filter(~same)
     if counts.different or counts.left_only or counts.right_only:
-        differing = differing.localCheckpoint()  # few, and joined with much
-    return Parity(table.name, until, **counts.asDict(), differing=differing)
+        differing = differing.localCheckpoint()  # few rows, joined several times
+    return Parity(table.name, closed_until, **counts.asDict(), differing=differing)
 
 
 def content_hash(rows: DataFrame, table: Table) -> str:
-    """Tell the content of a table by a number that does not depend on the order of its rows."""
+    """Hash the content of a table, independent of the order of its rows."""
     return str(_rows(rows, table, None, LEFT).agg(_hash(LEFT)).collect()[0][0])
 
 
-def _rows(rows: DataFrame, table: Table, until: datetime | None, side: str) -> DataFrame:
-    if until and table.final_at:
-        rows = rows.filter(F.expr(table.final_at) < F.lit(until))
+def _rows(rows: DataFrame, table: Table, closed_until: datetime | None, side: str) -> DataFrame:
+    if closed_until and table.final_at:
+        rows = rows.filter(F.expr(table.final_at) < F.lit(closed_until))
     return rows.select(*table.key, F.struct(*(F.col(f"`{name}`") for name in table.stored)).alias(side))
 
 
 def _hash(side: str) -> Column:
-    # Added up, not xor-ed: of two equal rows neither is lost.
+    # A sum, not xor: two equal rows would cancel out.
     total = f"sum(if(`{side}` is null, null, cast(xxhash64(`{side}`) as decimal(38,0))))"
     return F.expr(f"lower(hex(cast(coalesce(pmod({total}, 9223372036854775807BD), 0) as bigint)))")

@@ -1,4 +1,4 @@
-"""Commands of quarantine: list, show, redrive."""
+"""The commands `quarantine list`, `show` and `redrive`."""
 
 from collections import Counter
 from functools import reduce
@@ -13,12 +13,12 @@ from rich.table import Table
 from config.settings import Settings, load_settings
 from expectations.ledger_check import live_generation
 from expectations.quarantine.plan import unfinished
-from expectations.quarantine.rule_messages import says
+from expectations.quarantine.rule_messages import rule_message
 from lake.location import table_location
 from lake.tables import ORIGIN, read_arrow
 
 app = typer.Typer()
-group = typer.Typer(help="What was refused, why, and back in once that is mended.", no_args_is_help=True)
+group = typer.Typer(help="List quarantined records and their reasons; redrive them after a fix.", no_args_is_help=True)
 app.add_typer(group, name="quarantine")
 console = Console(highlight=False, soft_wrap=True)
 EMPTY = "Quarantine is empty: no record broke a rule."
@@ -26,7 +26,7 @@ EMPTY = "Quarantine is empty: no record broke a rule."
 
 @group.command("list")
 def list_() -> None:
-    """Count what is in quarantine by topic and rule, and say what each rule means.
+    """Count the quarantined records by topic and rule, with the description of each rule.
 
     Example: lakehouse quarantine list
     """
@@ -36,12 +36,12 @@ def list_() -> None:
     if not broken:
         console.print(EMPTY)
         return
-    table = Table("topic", "rule", "records", "what it says")
+    table = Table("topic", "rule", "records", "description")
     table.columns[2].justify = "right"
     for (topic, rule), count in sorted(broken.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
-        table.add_row(topic, rule, f"{count:,}", says(topic, rule))
+        table.add_row(topic, rule, f"{count:,}", rule_message(topic, rule))
     console.print(table)
-    console.print("A record may break several. Look at some: lakehouse quarantine show --rule RULE")
+    console.print("A record may break several rules. To see some records: lakehouse quarantine show --rule RULE")
 
 
 @group.command()
@@ -50,7 +50,7 @@ def show(
     rule: Annotated[str | None, typer.Option(help="Only records that broke this rule.")] = None,
     rows: Annotated[int, typer.Option(help="How many records to show at most.", min=1)] = 10,
 ) -> None:
-    """Show quarantined records, the latest first: where they come from, why they were refused, their value.
+    """Show quarantined records, latest first: their origin, the rules they broke, and their value.
 
     Example: lakehouse quarantine show --topic payments --rows 5
     """
@@ -61,7 +61,7 @@ def show(
         if topic in (None, row["topic"]) and (rule is None or rule in row["rules"])
     ]
     if not chosen:
-        console.print("No such record is in quarantine. What there is: lakehouse quarantine list")
+        console.print("No such record is in quarantine. See: lakehouse quarantine list")
         return
     chosen.sort(key=lambda row: (row["arrival_time"], *_origin(row)), reverse=True)
     values = _values(settings, chosen[:rows])
@@ -71,7 +71,7 @@ def show(
             f"{'/'.join(map(str, origin))}, arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S}", style="bold", markup=False
         )
         for name in row["rules"]:
-            console.print(f"  {name}: {says(row['topic'], name)}", markup=False)
+            console.print(f"  {name}: {rule_message(row['topic'], name)}", markup=False)
         console.print(f"  {_readable(values[origin])}", markup=False)
     if len(chosen) > rows:
         console.print(f"… and {len(chosen) - rows:,} more; --rows shows more.")
@@ -93,13 +93,13 @@ def redrive() -> None:
     from config.spark import session
     from expectations.quarantine.redrive import redrive as drive
 
-    with console.status("Judging again …"):
-        outcome = drive(session(settings, "lakehouse quarantine redrive"), settings, generation)
-    for place, count in sorted(outcome.moved.items()):
-        console.print(f"{count:,} → {'silver' if place == 'silver' else f'silver.{place}'}")
-    if not outcome.moved:
+    with console.status("Validating again …"):
+        result = drive(session(settings, "lakehouse quarantine redrive"), settings, generation)
+    for moved_to, count in sorted(result.moved.items()):
+        console.print(f"{count:,} → {'silver' if moved_to == 'silver' else f'silver.{moved_to}'}")
+    if not result.moved:
         console.print("Nothing has changed: every record still breaks a rule.")
-    console.print(f"{outcome.refused:,} are refused still. lakehouse quarantine list")
+    console.print(f"{result.refused:,} records stay in quarantine. See: lakehouse quarantine list")
 
 
 def _rows(settings: Settings, columns: list[str], which: pc.Expression | None = None) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _values(settings: Settings, rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], bytes | None]:
-    """Read the values of these records only: of all, they may be more than fits."""
+    """Read the values of these records only: all values may not fit in memory."""
     which = pc.scalar(False)
     for row in rows:
         which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN))

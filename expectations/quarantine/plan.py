@@ -1,6 +1,6 @@
-"""The plan of a redrive, written down before anything is changed: killed in between, the next redrive finishes it.
+"""The plan of a redrive, stored before any table changes: after a crash the next redrive finishes it.
 
-What it would do cannot be told again later: rules may have changed by then, and silver has some of the records already.
+A plan cannot be recomputed later: rules may have changed, and silver may already contain some of the records.
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,19 @@ from lake.location import Location, storage
 
 @dataclass(frozen=True)
 class RedrivePlan:
-    """Records that leave quarantine, each with its row and the place it goes to."""
+    """The records that leave quarantine, each with its row and its outcome."""
 
     id: str
     rows: pa.Table
 
     @property
-    def application(self) -> str:
-        """Name the redrive to Delta: a table that has seen it passes over the same rows."""
+    def txn_app_id(self) -> str:
+        """Return the transaction id for Delta: a table that has committed it skips the same rows."""
         return f"redrive/{self.id}"
 
 
 def draw_up(settings: Settings, generation: int, rows: pa.Table) -> RedrivePlan:
-    """Write a plan down, whole or not at all."""
+    """Store a plan atomically."""
     plan = RedrivePlan(uuid4().hex, rows)
     content = pa.BufferOutputStream()
     with pa.ipc.new_file(content, _labelled(rows, plan.id).schema) as writer:
@@ -36,7 +36,7 @@ def draw_up(settings: Settings, generation: int, rows: pa.Table) -> RedrivePlan:
 
 
 def unfinished(settings: Settings, generation: int) -> RedrivePlan | None:
-    """Read the plan of a redrive that has not come to its end, if there is one."""
+    """Read the plan of an unfinished redrive, if there is one."""
     content = _location(settings, generation).read_bytes()
     if content is None:
         return None
@@ -45,7 +45,7 @@ def unfinished(settings: Settings, generation: int) -> RedrivePlan | None:
 
 
 def done(settings: Settings, generation: int) -> None:
-    """Remove the plan: all of it has happened."""
+    """Remove the plan after all its steps."""
     _location(settings, generation).remove()
 
 

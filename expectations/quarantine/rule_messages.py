@@ -1,32 +1,32 @@
-"""Why a record was refused, in words: the sentence of each rule, those of rule files and those of a topic's schema."""
+"""Rule messages: a rule of a rule file or of a topic's schema -> a sentence for people."""
 
 from config.declarations import landed_tables
 from config.rules import rules
 
-# Of every topic, whatever its form.
-_ALWAYS = {
+# Rules of every topic, whatever its schema.
+_EVERY_TOPIC = {
     "no_value": "The value is empty or null.",
-    "not_utf8": "The bytes are no text.",
-    "not_json": "It is not a JSON object, or it is cut off.",
-    "ambiguous_json": "A key is there twice, or something follows the object.",
-    "event_time_ahead": "The event lies further ahead of its arrival than its topic allows: a wrong clock.",
+    "not_utf8": "The value is not valid UTF-8.",
+    "not_json": "The value is not a JSON object, or it is truncated.",
+    "ambiguous_json": "A key occurs twice, or text follows the JSON object.",
+    "event_time_ahead": "The event time is further ahead of the arrival time than the topic allows: a wrong clock.",
     "key_differs": "The record's key is not the value of the topic's key field.",
-    "event_id_reused": "The id belongs to another event.",
+    "event_id_reused": "The event id belongs to another event.",
 }
-_OF_A_FIELD = {
-    "_missing": "{} is required, and not there.",
-    "_type": "{} is there, but of another type.",
+_FIELD_SUFFIXES = {
+    "_missing": "{} is required but missing.",
+    "_type": "{} has the wrong type.",
     "_unknown": "{} has a value that the topic does not list.",
 }
 
 
-def says(topic: str, rule: str) -> str:
-    """Give the sentence of a rule that records of a topic can break."""
+def rule_message(topic: str, rule: str) -> str:
+    """Return the message of a rule that records of a topic can break."""
     for table in landed_tables():
         for each in rules(table.name) if table.topic == topic else ():
             if each.name == rule:
                 return each.description
-    for ending, sentence in _OF_A_FIELD.items():
-        if rule.endswith(ending):
-            return sentence.format(rule.removesuffix(ending))
-    return _ALWAYS.get(rule, "A rule that is no longer there.")
+    for suffix, message in _FIELD_SUFFIXES.items():
+        if rule.endswith(suffix):
+            return message.format(rule.removesuffix(suffix))
+    return _EVERY_TOPIC.get(rule, "This rule no longer exists.")

@@ -1,66 +1,46 @@
 with
 
-orders as (
+    orders as (select * from {{ ref("stg_orders") }}),
 
-    select * from {{ ref('stg_orders') }}
+    statuses as (select * from {{ served("order_status") }}),
 
-),
+    order_payments as (select * from {{ served("order_payments") }}),
 
-statuses as (
+    numbered as (
 
-    select * from {{ served('order_status') }}
+        select *, row_number() over (partition by order_id order by happened_at, order_event_id) as number
+        from orders
+        where order_event_type = 'order_placed'
 
-),
+    ),
 
-order_payments as (
+    -- An order is placed once: what claims to place it again is not a second order.
+    placed as (select * from numbered where number = 1),
 
-    select * from {{ served('order_payments') }}
+    joined as (
 
-),
+        select
+            coalesce(placed.order_id, statuses.order_id) as order_id,
+            placed.user_id,
+            placed.product_id,
+            placed.merchant_id,
+            placed.amount_cents,
+            placed.happened_at as ordered_at,
+            coalesce(statuses.status, 'placed') as status,
+            coalesce(statuses.status_time, placed.happened_at) as status_at,
+            coalesce(statuses.changes, 0) as changes
+        from placed
+        full outer join statuses on statuses.order_id = placed.order_id
 
-numbered as (
+    ),
 
-    select
-        *,
-        row_number() over (partition by order_id order by happened_at, order_event_id) as number
-    from orders
-    where order_event_type = 'order_placed'
+    final as (
 
-),
+        select joined.*, order_payments.paid
+        from joined
+        left join order_payments on order_payments.order_id = joined.order_id
 
--- An order is placed once: what claims to place it again is not a second order.
-placed as (
+    )
 
-    select * from numbered
-    where number = 1
-
-),
-
-joined as (
-
-    select
-        coalesce(placed.order_id, statuses.order_id) as order_id,
-        placed.user_id,
-        placed.product_id,
-        placed.merchant_id,
-        placed.amount_cents,
-        placed.happened_at as ordered_at,
-        coalesce(statuses.status, 'placed') as status,
-        coalesce(statuses.status_time, placed.happened_at) as status_at,
-        coalesce(statuses.changes, 0) as changes
-    from placed
-    full outer join statuses on statuses.order_id = placed.order_id
-
-),
-
-final as (
-
-    select
-        joined.*,
-        order_payments.paid
-    from joined
-    left join order_payments on order_payments.order_id = joined.order_id
-
-)
-
-select * from final
+select *
+from final

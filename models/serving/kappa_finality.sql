@@ -1,50 +1,31 @@
 with
 
-batches as (
+    batches as (select * from {{ ref("stg_batches") }}),
 
-    select * from {{ ref('stg_batches') }}
+    generations as (select * from {{ ref("stg_generations") }}),
 
-),
+    live as (select table_name, max_by(generation, switch_number) as generation from generations group by table_name),
 
-generations as (
+    of_live as (
 
-    select * from {{ ref('stg_generations') }}
+        select
+            batches.job,
+            batches.closed_until,
+            batches.epoch,
+            max(batches.epoch) over (partition by batches.job) as last_epoch
+        from batches
+        left join live on live.table_name = concat('gold.', batches.job)
+        where batches.generation = coalesce(live.generation, 1)
 
-),
+    ),
 
-live as (
+    -- What an earlier epoch knew of time is no longer true.
+    of_last_epoch as (
 
-    select
-        table_name,
-        max_by(generation, switch_number) as generation
-    from generations
-    group by table_name
+        select job as table_name, max(closed_until) as final_until from of_live where epoch = last_epoch group by job
 
-),
+    )
 
-of_live as (
-
-    select
-        batches.job,
-        batches.closed_until,
-        batches.epoch,
-        max(batches.epoch) over (partition by batches.job) as last_epoch
-    from batches
-    left join live on live.table_name = concat('gold.', batches.job)
-    where batches.generation = coalesce(live.generation, 1)
-
-),
-
--- What an earlier epoch knew of time is no longer true.
-of_last_epoch as (
-
-    select
-        job as table_name,
-        max(closed_until) as final_until
-    from of_live
-    where epoch = last_epoch
-    group by job
-
-)
-
-select * from of_last_epoch where final_until is not null
+select *
+from of_last_epoch
+where final_until is not null

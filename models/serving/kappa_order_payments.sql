@@ -1,9 +1,16 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.order_payments.yaml.
 with
 
-gold as (
+    every_generation as (select * from {{ source("gold_generations", "order_payments") }}),
 
-    select * from {{ source('gold', 'order_payments') }}
+    served as (
 
-)
+        select * except (generation)
+        from every_generation
+        -- Asked whenever the view is read: a switch needs no new view.
+        where generation = {{ served_generation("gold.order_payments") }}
 
-select * from gold
+    )
+
+select *
+from served

@@ -1,9 +1,16 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.revenue_per_hour.yaml.
 with
 
-gold as (
+    every_generation as (select * from {{ source("gold_generations", "revenue_per_hour") }}),
 
-    select * from {{ source('gold', 'revenue_per_hour') }}
+    served as (
 
-)
+        select * except (generation)
+        from every_generation
+        -- Asked whenever the view is read: a switch needs no new view.
+        where generation = {{ served_generation("gold.revenue_per_hour") }}
 
-select * from gold
+    )
+
+select *
+from served

@@ -1,9 +1,16 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.trending.yaml.
 with
 
-gold as (
+    every_generation as (select * from {{ source("gold_generations", "trending") }}),
 
-    select * from {{ source('gold', 'trending') }}
+    served as (
 
-)
+        select * except (generation)
+        from every_generation
+        -- Asked whenever the view is read: a switch needs no new view.
+        where generation = {{ served_generation("gold.trending") }}
 
-select * from gold
+    )
+
+select *
+from served

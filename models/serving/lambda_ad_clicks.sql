@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.ad_clicks.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "ad_clicks") }}),
 
-    select * from {{ source('merged', 'ad_clicks') }}
+    stream as (select * from {{ ref("kappa_ad_clicks") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_final_at("click_time") }})
+
+select *
+from merged

@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.conversions.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "conversions") }}),
 
-    select * from {{ source('merged', 'conversions') }}
+    stream as (select * from {{ ref("kappa_conversions") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_final_at("order_time") }})
+
+select *
+from merged

@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.order_payments.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "order_payments") }}),
 
-    select * from {{ source('merged', 'order_payments') }}
+    stream as (select * from {{ ref("kappa_order_payments") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_final_at("order_time + interval 1 hour") }})
+
+select *
+from merged

@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.order_status.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "order_status") }}),
 
-    select * from {{ source('merged', 'order_status') }}
+    stream as (select * from {{ ref("kappa_order_status") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_changed_at("status_time", ["order_id"]) }})
+
+select *
+from merged

@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.revenue_per_hour.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "revenue_per_hour") }}),
 
-    select * from {{ source('merged', 'revenue_per_hour') }}
+    stream as (select * from {{ ref("kappa_revenue_per_hour") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_final_at("window_end") }})
+
+select *
+from merged

@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.sessions.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "sessions") }}),
 
-    select * from {{ source('merged', 'sessions') }}
+    stream as (select * from {{ ref("kappa_sessions") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_final_at("session_end") }})
+
+select *
+from merged

@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.trending.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "trending") }}),
 
-    select * from {{ source('merged', 'trending') }}
+    stream as (select * from {{ ref("kappa_trending") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_final_at("window_end") }})
+
+select *
+from merged

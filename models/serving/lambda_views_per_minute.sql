@@ -1,9 +1,13 @@
+-- Written by `lakehouse dbt sync` from config/tables/gold.views_per_minute.yaml.
 with
 
-merged as (
+    batch as (select * from {{ source("batch", "views_per_minute") }}),
 
-    select * from {{ source('merged', 'views_per_minute') }}
+    stream as (select * from {{ ref("kappa_views_per_minute") }}),
 
-)
+    fence as (select * from {{ ref("lambda_fence") }}),
 
-select * from merged
+    merged as ({{ merge_by_final_at("window_end") }})
+
+select *
+from merged

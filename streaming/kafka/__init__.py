@@ -1,1 +1,1 @@
-"""Plain Kafka consumers: the loop, its transactions, and the dead-letter topic."""
+"""Plain Kafka consumers: the poll loop, transactions, and dead letters."""

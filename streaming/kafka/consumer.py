@@ -1,11 +1,12 @@
-"""The one loop of the plain consumers: a group reads topics and hands batches to a role, which makes each durable.
+"""The poll loop of the plain Kafka consumers: it polls records as a group member and hands each batch to a role.
 
-A role gives `consume` a function that does one `Batch`. When it returns, its work and the batch's offsets are durable:
-in one transaction of its own (`batch.offsets`, `batch.member`), or by `batch.commit()` after the work. When it raises
-`Again`, nothing of the batch counts: the loop goes back to what the group has committed and hands that over again.
+A role passes `consume` a function that handles one `PolledBatch`. When the function returns, its work and the batch's
+offsets are committed: in one transaction (`batch.offsets`, `batch.member`), or by `batch.commit()` after the work. When
+it raises `RetryBatchError`, nothing was committed: the loop seeks to the group's committed offsets and polls again.
 
-A batch is done before the next poll, and partitions change hands only within a poll: none goes while half done. A
-member that the group has given up is refused when it commits, and whoever has its partitions now does the batch.
+A batch is finished before the next poll, and a rebalance happens only inside a poll, so no partition is revoked in the
+middle of a batch. The broker rejects the commit of a member that the group has expelled; the new owner of its
+partitions then handles the batch.
 """
 
 import time
@@ -27,37 +28,37 @@ from config.signals import stop_on_signal
 Record = Any  # a ConsumerRecord of kafka-python: topic, partition, offset, timestamp, key, value, headers
 
 _POLL_MS, _NETWORK_MS = 200, 5_000
-_LOOK_SECONDS, _PAUSE_SECONDS = 1.0, 0.2
-_PATIENCE_SECONDS = 60.0  # a broker that restarts is back sooner; what takes longer needs somebody to look
+_REPORT_SECONDS, _RETRY_SECONDS = 1.0, 0.2
+_GIVE_UP_SECONDS = 60.0  # a restarting broker is back sooner; a longer failure needs an operator
 
 
-class Again(Exception):
-    """Nothing of this batch counts: hand over again what the group has not committed."""
+class RetryBatchError(Exception):
+    """Nothing of this batch was committed: poll again from the committed offsets."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Who reads what: the processes of one group share the partitions of its topics."""
+    """A consumer group and its topics; the processes of a group share the partitions."""
 
     name: str
     topics: tuple[str, ...]
     records_per_batch: int = 500
     session_seconds: float = 10.0
-    """A process that was killed gives its partitions to the others after so long."""
+    """The session timeout: after it, the partitions of a killed process go to the other members."""
     instance: str | None = None
-    """Where one process at a time does it all: a new one under this name has the partitions of the old one at once."""
+    """Static membership for a group of one: a restarted process gets its partitions back at once."""
 
 
 @dataclass(frozen=True)
-class Batch:
-    """Records of one poll, in the order of each partition, and the offsets that the group has after them."""
+class PolledBatch:
+    """The records of one poll, in offset order per partition, and the offsets to commit after them."""
 
     records: Mapping[TopicPartition, list[Record]]
     offsets: Mapping[TopicPartition, OffsetAndMetadata]
     member: ConsumerGroupMetadata
-    """Who read them: with it the broker refuses offsets of a process that no longer has the partitions."""
+    """The member that polled them; the broker rejects its offsets once it has lost the partitions."""
     stop: Event
-    """Set when the process is to end: whatever waits in a role waits on this."""
+    """Set when the process shall end; code of a role that waits must wait on this event."""
     _consumer: KafkaConsumer = field(repr=False)
 
     def commit(self) -> None:
@@ -65,50 +66,50 @@ class Batch:
         try:
             self._consumer.commit(dict(self.offsets))
         except KafkaError as error:
-            raise Again(f"the offsets were not committed: {error}") from error
+            raise RetryBatchError(f"the offsets were not committed: {error}") from error
 
-    def keep_place(self) -> None:
-        """Keep the partitions while the work takes long: to be called now and then; `Again` says that they are gone."""
-        places = self._consumer.assignment()
-        self._consumer.pause(*places)
-        found = self._consumer.poll(timeout_ms=0)
+    def keep_alive(self) -> None:
+        """Stay in the group during long work; call it regularly. Raises `RetryBatchError` after a rebalance."""
+        assigned = self._consumer.assignment()
+        self._consumer.pause(*assigned)
+        polled = self._consumer.poll(timeout_ms=0)
         now = self._consumer.group_metadata()
-        self._consumer.resume(*(places & self._consumer.assignment()))
-        if found or (now.generation_id, now.member_id) != (self.member.generation_id, self.member.member_id):
-            raise Again("the partitions were shared out anew")
+        self._consumer.resume(*(assigned & self._consumer.assignment()))
+        if polled or (now.generation_id, now.member_id) != (self.member.generation_id, self.member.member_id):
+            raise RetryBatchError("the group was rebalanced")
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far one process of a group is."""
+    """The progress of one process of a group."""
 
     records: int = 0
     seconds: float = 0.0
     rate: float = 0.0
-    """Records per second since the last look."""
+    """Records per second since the last report."""
     lag: int = 0
-    """Records of its own partitions that it has not done yet."""
+    """Records of its assigned partitions that it has not handled yet."""
     partitions: int = 0
-    again: int = 0
-    """Batches that had to be done again."""
+    retried: int = 0
+    """Batches that had to be retried."""
     expired: int = 0
-    """Records that the topic's retention had deleted before the group read them."""
+    """Records that retention deleted before the group read them."""
 
 
-Handle = Callable[[Batch], None]
-Watch = Callable[[Progress], None]
+HandleBatch = Callable[[PolledBatch], None]
+OnProgress = Callable[[Progress], None]
 
 
 def consume(
     settings: Settings,
     group: Group,
-    handle: Handle,
+    handle: HandleBatch,
     *,
     until_caught_up: bool = False,
-    watch: Watch = lambda _: None,
+    watch: OnProgress = lambda _: None,
     stop: Event | None = None,
 ) -> Progress:
-    """Read as a member of the group until told to stop, or until the group has read what is there now."""
+    """Consume as a member of the group until `stop` is set, or until the group has reached the current end offsets."""
     with reachable(settings), closing(_consumer(settings, group)) as consumer, stop_on_signal(stop) as stopped:
         return _Loop(consumer, group, handle, until_caught_up, watch, stopped).run()
 
@@ -121,7 +122,7 @@ def _consumer(settings: Settings, group: Group) -> KafkaConsumer:
         group_instance_id=group.instance,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        # Also makes a new owner wait for the offsets of a transaction that its former owner is just ending.
+        # Also makes a new owner of a partition wait for offsets in a pending transaction of the previous owner.
         isolation_level="read_committed",
         max_poll_records=group.records_per_batch,
         max_partition_fetch_bytes=4 * 2**20,
@@ -133,116 +134,131 @@ def _consumer(settings: Settings, group: Group) -> KafkaConsumer:
 
 class _Loop:
     def __init__(
-        self, consumer: KafkaConsumer, group: Group, handle: Handle, until_caught_up: bool, watch: Watch, stop: Event
+        self,
+        consumer: KafkaConsumer,
+        group: Group,
+        handle: HandleBatch,
+        until_caught_up: bool,
+        watch: OnProgress,
+        stop: Event,
     ) -> None:
         self._consumer, self._group, self._handle = consumer, group, handle
         self._watch, self._stop = watch, stop
-        # Asked for in any case: one that joins before it knows the partitions gets none, for minutes.
-        places = [TopicPartition(name, part) for name in group.topics for part in consumer.partitions_for_topic(name)]
-        self._ends: dict[TopicPartition, int] | None = consumer.end_offsets(places) if until_caught_up else None
+        # Always fetch the metadata: a member that joins without it is assigned no partitions for minutes.
+        partitions = [TopicPartition(name, n) for name in group.topics for n in consumer.partitions_for_topic(name)]
+        self._ends: dict[TopicPartition, int] | None = consumer.end_offsets(partitions) if until_caught_up else None
         self._assigned: set[TopicPartition] = set()
         self._committed: dict[TopicPartition, int] = {}
-        self._go_back = self._batch_failed = False
+        self._seek_needed = self._batch_failed = False
         self._failing_since: float | None = None
-        self._begin = self._last_look = time.monotonic()
-        self._records = self._seen = self._lag = self._again = self._expired = 0
+        self._started = self._reported = time.monotonic()
+        self._records = self._reported_records = self._lag = self._retried = self._expired = 0
 
     def run(self) -> Progress:
         while not self._stop.is_set():
             try:
                 if self._step():
                     break
-            except (Again, KafkaError) as reason:
+            except (RetryBatchError, KafkaError) as reason:
                 self._failed(reason)
-        with suppress(KafkaError):  # a log that is gone by now is no reason to hide what was done
-            self._ask_lag()
+        with suppress(KafkaError):  # an unreachable broker must not hide the progress made
+            self._update_lag()
         return self._progress()
 
     def _step(self) -> bool:
-        """Do the next batch, if there is one; say whether the group has caught up."""
-        if self._go_back:
-            self._return_to_committed()
-        self._go_back = True  # until the batch is done: whatever stops it, its records come again
+        """Poll and handle one batch; return whether the group has caught up."""
+        if self._seek_needed:
+            self._seek_to_committed()
+        self._seek_needed = True  # until the batch is done: after any error its records are polled again
         records = self._consumer.poll(timeout_ms=_POLL_MS)
-        self._notice_rebalance()
+        self._check_assignment()
         if records:
-            self._do(records)
-        self._go_back = False
-        if time.monotonic() - self._last_look >= _LOOK_SECONDS:
-            self._ask_lag()
+            self._handle_batch(records)
+        self._seek_needed = False
+        if time.monotonic() - self._reported >= _REPORT_SECONDS:
+            self._update_lag()
             if not self._batch_failed:
                 self._failing_since = None
             self._watch(self._progress())
         return not records and self._caught_up()
 
-    def _do(self, records: dict[TopicPartition, list[Record]]) -> None:
-        offsets = {place: OffsetAndMetadata(some[-1].offset + 1, "", -1) for place, some in records.items()}
+    def _handle_batch(self, records: dict[TopicPartition, list[Record]]) -> None:
+        offsets = {partition: OffsetAndMetadata(some[-1].offset + 1, "", -1) for partition, some in records.items()}
         member = self._consumer.group_metadata()
         try:
-            if member.generation_id < 0:  # without one, the broker would take the offsets from anybody
-                raise Again("the group has given this process up")
-            self._handle(Batch(records, offsets, member, self._stop, self._consumer))
-        except (Again, KafkaError):
-            self._again, self._batch_failed = self._again + 1, True
+            if member.generation_id < 0:  # without a generation the broker would accept offsets from any process
+                raise RetryBatchError("this process is no longer a member of the group")
+            self._handle(PolledBatch(records, offsets, member, self._stop, self._consumer))
+        except (RetryBatchError, KafkaError):
+            self._retried, self._batch_failed = self._retried + 1, True
             raise
-        self._committed.update((place, reached.offset) for place, reached in offsets.items())
+        self._committed.update((partition, end.offset) for partition, end in offsets.items())
         self._records += sum(map(len, records.values()))
         self._failing_since, self._batch_failed = None, False
 
     def _failed(self, reason: Exception) -> None:
-        """Wait a little before the next try; what goes on failing ends in an error."""
+        """Wait before the next attempt; raise an error after a minute of failures."""
         self._failing_since = self._failing_since or time.monotonic()
-        if time.monotonic() - self._failing_since > _PATIENCE_SECONDS:
+        if time.monotonic() - self._failing_since > _GIVE_UP_SECONDS:
             raise LakehouseError(
-                f"'{self._group.name}' has not got on for {_PATIENCE_SECONDS:.0f} s: {reason}",
-                "lakehouse broker status; then run the same command again: it goes on where it was.",
+                f"'{self._group.name}' has made no progress for {_GIVE_UP_SECONDS:.0f} s: {reason}",
+                "lakehouse broker status; then run the same command again: it continues from the committed offsets.",
             ) from reason
-        self._stop.wait(_PAUSE_SECONDS)
+        self._stop.wait(_RETRY_SECONDS)
 
-    def _return_to_committed(self) -> None:
-        for place in self._consumer.assignment():
-            committed = self._consumer.committed(place, timeout_ms=_NETWORK_MS)
+    def _seek_to_committed(self) -> None:
+        for partition in self._consumer.assignment():
+            committed = self._consumer.committed(partition, timeout_ms=_NETWORK_MS)
             if committed is None:
-                self._consumer.seek_to_beginning(place)
+                self._consumer.seek_to_beginning(partition)
             else:
-                self._consumer.seek(place, committed)
+                self._consumer.seek(partition, committed)
 
-    def _notice_rebalance(self) -> None:
-        """Count what retention took before it was read: the consumer itself would pass over it without a word."""
+    def _check_assignment(self) -> None:
+        """Count the unread records that retention deleted from new partitions: the consumer skips them silently."""
         assigned = self._consumer.assignment()
         new = list(assigned - self._assigned)
         firsts = self._consumer.beginning_offsets(new, timeout_ms=_NETWORK_MS) if new else {}
-        committed = {place: self._consumer.committed(place, timeout_ms=_NETWORK_MS) for place in new}
+        committed = {partition: self._consumer.committed(partition, timeout_ms=_NETWORK_MS) for partition in new}
         self._expired += sum(
-            max(0, firsts[place] - offset) for place, offset in committed.items() if offset is not None
+            max(0, firsts[partition] - offset) for partition, offset in committed.items() if offset is not None
         )
-        self._batch_failed &= assigned == self._assigned  # else what failed may be another one's now
+        # After a rebalance the failed batch may belong to another member.
+        self._batch_failed &= assigned == self._assigned
         self._assigned = assigned
 
     def _caught_up(self) -> bool:
-        """Say whether the whole group has read what there was: the partitions of a member that died will be ours."""
-        return self._ends is not None and all(self._reached(place) >= end for place, end in self._ends.items())
+        """Return whether the whole group has caught up: this member may inherit the partitions of a dead one."""
+        return self._ends is not None and all(self._reached(partition) >= end for partition, end in self._ends.items())
 
-    def _reached(self, place: TopicPartition) -> int:
-        if place not in self._assigned:
-            return self._consumer.committed(place, timeout_ms=_NETWORK_MS) or 0
-        position = self._position(place)
-        if position > self._committed.get(place, position):
-            # Nothing but ends of transactions was there; the others of the group shall know that it is read.
-            self._consumer.commit({place: OffsetAndMetadata(position, "", -1)})
-            self._committed[place] = position
+    def _reached(self, partition: TopicPartition) -> int:
+        if partition not in self._assigned:
+            return self._consumer.committed(partition, timeout_ms=_NETWORK_MS) or 0
+        position = self._position(partition)
+        if position > self._committed.get(partition, position):
+            # Only transaction markers were read. Commit past them, so that the other members see the position.
+            self._consumer.commit({partition: OffsetAndMetadata(position, "", -1)})
+            self._committed[partition] = position
         return position
 
-    def _position(self, place: TopicPartition) -> int:
-        return self._consumer.position(place, timeout_ms=_NETWORK_MS) or 0
+    def _position(self, partition: TopicPartition) -> int:
+        return self._consumer.position(partition, timeout_ms=_NETWORK_MS) or 0
 
-    def _ask_lag(self) -> None:
-        places = self._consumer.assignment()
-        ends = self._consumer.end_offsets(places, timeout_ms=_NETWORK_MS) if places else {}
-        self._lag = sum(max(0, end - self._position(place)) for place, end in ends.items())
+    def _update_lag(self) -> None:
+        assigned = self._consumer.assignment()
+        ends = self._consumer.end_offsets(assigned, timeout_ms=_NETWORK_MS) if assigned else {}
+        self._lag = sum(max(0, end - self._position(partition)) for partition, end in ends.items())
 
     def _progress(self) -> Progress:
         now = time.monotonic()
-        rate, mine = (self._records - self._seen) / max(now - self._last_look, 1e-9), len(self._assigned)
-        self._last_look, self._seen = now, self._records
-        return Progress(self._records, now - self._begin, rate, self._lag, mine, self._again, self._expired)
+        rate = (self._records - self._reported_records) / max(now - self._reported, 1e-9)
+        self._reported, self._reported_records = now, self._records
+        return Progress(
+            records=self._records,
+            seconds=now - self._started,
+            rate=rate,
+            lag=self._lag,
+            partitions=len(self._assigned),
+            retried=self._retried,
+            expired=self._expired,
+        )

@@ -1,4 +1,4 @@
-"""Transactions: records to write and offsets to commit -> both in the log, or neither."""
+"""Kafka transactions: write records and commit consumer offsets, both or neither."""
 
 import hashlib
 import socket
@@ -17,17 +17,17 @@ from config.failpoints import failpoint
 from config.kafka import python_options, reachable
 from config.settings import Settings
 from lake.locks import single_writer
-from streaming.kafka.consumer import Again
+from streaming.kafka.consumer import RetryBatchError
 
-_MOST_PROCESSES = 64
+_MAX_PROCESSES = 64
 
 
 class Message(NamedTuple):
-    """A record to write."""
+    """A Kafka record to write."""
 
     topic: str
     partition: int | None
-    """None: as its key says."""
+    """None: chosen by the key."""
     key: bytes | None
     value: bytes
     headers: list[tuple[str, bytes]]
@@ -35,21 +35,21 @@ class Message(NamedTuple):
 
 
 class Transactions:
-    """A transactional producer of one process of a group.
+    """The transactional producer of one process of a group.
 
-    Two things keep what was half done from counting. The broker refuses offsets of a member that the group has given up
-    (it is told who the member is). And the next producer of the same id ends what the last one left open, so that a
-    killed process that is started again holds nobody up; without it, that takes until the transaction times out.
+    Two mechanisms discard half-done work. The broker rejects the offsets of a member that the group has expelled. And
+    the next producer with the same transactional id aborts the open transaction of the previous one, so a killed
+    process that restarts blocks no reader; otherwise readers wait until the transaction times out.
     """
 
     def __init__(self, settings: Settings, role: str, id_: str, seconds: float = 60.0) -> None:
         self._role = role
-        self._patience = seconds + 10  # by then the broker has given the transaction up
+        self._timeout = seconds + 10  # by then the broker has aborted the transaction
         self._options = {
             **python_options(settings),
             "transactional_id": id_,
             "transaction_timeout_ms": int(seconds * 1000),
-            # Every transaction flushes, so that only full batches leave before.
+            # Every transaction ends with a flush; until then send only full batches.
             "linger_ms": 1_000,
             "batch_size": min(512 * 1024, settings.kafka.max_record_bytes),
             "max_request_size": 8 * 2**20,
@@ -64,38 +64,38 @@ class Transactions:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         member: ConsumerGroupMetadata,
     ) -> None:
-        """Write messages and offsets in one transaction; if it fails, end it and raise `Again`."""
+        """Write messages and offsets in one transaction; if it fails, abort it and raise `RetryBatchError`."""
         try:
             self._producer = self._producer or self._new()
             self._producer.begin_transaction()
             send = self._producer.send
             sent = [send(m.topic, m.value, m.key, m.headers, m.partition, m.timestamp_ms) for m in messages]
-            self._producer.flush(timeout=self._patience)
+            self._producer.flush(timeout=self._timeout)
             failpoint(f"{self._role}: records written")
-            # A batch that timed out does not make the producer refuse to commit: the futures are asked.
+            # Check the futures: the producer commits even if a batch of records has timed out.
             if failed := next((future for future in sent if not future.succeeded()), None):
-                raise Again(f"a record was not written: {failed.exception}")
-            self._in_time(self._producer.send_offsets_to_transaction, dict(offsets), member)
+                raise RetryBatchError(f"a record was not written: {failed.exception}")
+            self._with_timeout(self._producer.send_offsets_to_transaction, dict(offsets), member)
             failpoint(f"{self._role}: offsets written")
-            self._in_time(self._producer.commit_transaction)
+            self._with_timeout(self._producer.commit_transaction)
             failpoint(f"{self._role}: committed")
-        except (KafkaError, Again) as error:
-            self._abandon()
-            raise Again(str(error)) from error
+        except (KafkaError, RetryBatchError) as error:
+            self._abort()
+            raise RetryBatchError(str(error)) from error
 
     def close(self) -> None:
-        """End the producer; what it has not committed does not count."""
+        """Close the producer; uncommitted records are discarded."""
         if self._producer:
             with suppress(KafkaError):
                 self._producer.close(timeout=5)
 
-    def _abandon(self) -> None:
+    def _abort(self) -> None:
         if self._producer is None:
             return
         try:
-            self._in_time(self._producer.abort_transaction)
+            self._with_timeout(self._producer.abort_transaction)
         except KafkaError:
-            # It is beyond use, as after a transaction that took too long; the next one of its id ends what it left.
+            # The producer is unusable, as after a timeout; the next one with its id aborts the open transaction.
             with suppress(KafkaError):
                 self._producer.close(timeout=1)
             self._producer = None
@@ -110,29 +110,29 @@ class Transactions:
             raise
         return producer
 
-    def _in_time(self, call: Callable[..., object], *arguments: object) -> None:
-        """Wait for an answer, but not for ever as the producer does: what came of it, the next one finds out."""
+    def _with_timeout(self, call: Callable[..., object], *arguments: object) -> None:
+        """Call the producer with a timeout, as it may wait forever; the next producer resolves the transaction."""
         answer: Future[object] = Future()
 
-        def ask() -> None:
+        def run() -> None:
             try:
                 answer.set_result(call(*arguments))
             except Exception as error:
                 answer.set_exception(error)
 
-        Thread(target=ask, daemon=True).start()
+        Thread(target=run, daemon=True).start()
         try:
-            answer.result(self._patience)
+            answer.result(self._timeout)
         except TimeoutError:
-            raise KafkaTimeoutError(f"no answer within {self._patience:.0f} s") from None
+            raise KafkaTimeoutError(f"no answer within {self._timeout:.0f} s") from None
 
 
 @contextmanager
 def process_id(settings: Settings, role: str) -> Iterator[str]:
-    """Give this process an id among those of its role in this home, which is free again when it ends or dies."""
+    """Reserve an id for this process among those of its role in this home; it is released when the process ends."""
     home = hashlib.sha256(f"{socket.gethostname()}:{settings.home}".encode()).hexdigest()[:12]
     with ExitStack() as held:
-        for number in range(_MOST_PROCESSES):
+        for number in range(_MAX_PROCESSES):
             try:
                 held.enter_context(single_writer(settings, [f"{role}-{number}"]))
             except LakehouseError:
@@ -140,5 +140,5 @@ def process_id(settings: Settings, role: str) -> Iterator[str]:
             yield f"{role}-{home}-{number}"
             return
         raise LakehouseError(
-            f"{_MOST_PROCESSES} processes of '{role}' run in {settings.home} already.", "Stop one of them first."
+            f"{_MAX_PROCESSES} processes of '{role}' run in {settings.home} already.", "Stop one of them first."
         )

@@ -1,7 +1,7 @@
-"""The archive: records that a replay has read further than it reaches -> bronze.events, before its landing goes on.
+"""Bronze archive: copy Kafka records that only a promoted replay has read -> bronze.events.
 
-A replay writes no archive: what is served does. When it is promoted it may have read records that landing had not
-archived by then, and goes on after them; so they are copied from the log first.
+Only the served generation's landing writes the archive. A replay may have read records that this landing had not
+archived before the promotion. The promoted landing continues after them, so they are copied from Kafka first.
 """
 
 import json
@@ -21,29 +21,31 @@ TABLE = "bronze.events"
 
 
 def fill_gap(spark: SparkSession, settings: Settings, job: Job, generation: int) -> None:
-    """Archive what a generation has landed and the archive does not have."""
+    """Archive the records that a generation has landed and that bronze does not contain."""
     path = str(table_location(settings, TABLE))
     archive = spark.read.format("delta").load(path)
-    ends = {(topic, partition): end + 1 for topic, partition, end in _ends(archive)}
+    ends = {(topic, partition): last + 1 for topic, partition, last in _last_offsets(archive)}
     landed = ledger.landed_up_to(settings, job.name, generation)
-    missing = {place: (ends.get(place, 0), end) for place, end in landed.items() if end > ends.get(place, 0)}
+    missing = {
+        partition: (ends.get(partition, 0), end) for partition, end in landed.items() if end > ends.get(partition, 0)
+    }
     if missing:
         records = between(spark, settings, missing)
-        # Looked up and not only counted on: a run that was killed here has archived them already.
+        # The anti-join is needed: an earlier run that was killed here has already archived these records.
         new = records.join(archive.select(*ORIGIN), list(ORIGIN), "left_anti").select(*columns(table_named(TABLE)))
         new.write.format("delta").mode("append").partitionBy("topic", "arrival_date").save(path)
 
 
 def between(spark: SparkSession, settings: Settings, ranges: dict[tuple[str, int], tuple[int, int]]) -> DataFrame:
-    """Read stretches of the log, by partition, as the archive has them."""
-    since = by_topic({place: low for place, (low, _) in ranges.items()})
-    until = by_topic({place: high for place, (_, high) in ranges.items()})
+    """Read offset ranges from Kafka, by partition, with the archive's column names."""
+    starts = by_topic({partition: start for partition, (start, _) in ranges.items()})
+    ends = by_topic({partition: end for partition, (_, end) in ranges.items()})
     log = (
         spark.read.format("kafka")
         .options(**spark_source_options(settings))
-        .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in until.items()}))
-        .option("startingOffsets", json.dumps(since))
-        .option("endingOffsets", json.dumps(until))
+        .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in ends.items()}))
+        .option("startingOffsets", json.dumps(starts))
+        .option("endingOffsets", json.dumps(ends))
         .option("includeHeaders", True)
         .load()
     )
@@ -51,12 +53,12 @@ def between(spark: SparkSession, settings: Settings, ranges: dict[tuple[str, int
 
 
 def by_topic(offsets: Offsets) -> dict[str, dict[str, int]]:
-    """Write offsets as Spark's Kafka source takes them."""
-    found: dict[str, dict[str, int]] = {}
+    """Convert offsets to the nested form that Spark's Kafka source expects."""
+    nested: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in offsets.items():
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
+        nested.setdefault(topic, {})[str(partition)] = offset
+    return nested
 
 
-def _ends(archive: DataFrame) -> list[tuple[str, int, int]]:
+def _last_offsets(archive: DataFrame) -> list[tuple[str, int, int]]:
     return [tuple(row) for row in archive.groupBy("topic", "partition").agg(F.max("offset")).collect()]

@@ -1,1 +1,1 @@
-"""The roles: what each does is a function without I/O; the runner or the consumer loop feeds it."""
+"""The roles of stream processing; the core of each is a pure function, called by the runner or a Kafka consumer."""

@@ -1,8 +1,8 @@
-"""Enricher: silver.clicks + silver.users -> silver.clicks_enriched, each click with its user's tier at that moment.
+"""Enricher: silver.clicks + silver.users -> silver.clicks_enriched, each click with its user's tier at event time.
 
-State: none of Spark's; versions of users are looked up in silver.users, which landing commits before the clicks of
-the same micro-batch. Where no version is known yet the tier is `unknown`; a replay or the batch layer, which know
-all versions, repair it.
+State: no Spark state; user versions are looked up in silver.users, which landing commits before the clicks of the same
+micro-batch. If no version is known yet, the tier is `unknown`; a replay or the batch layer, which read all versions,
+correct it.
 """
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ TABLE = "silver.clicks_enriched"
 
 
 def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
-    """Give each click the loyalty tier its user held when it happened."""
+    """Add to each click the loyalty tier that its user held at event time."""
     versions = users.select(
         F.col("user_id").alias("version_of"),
         F.col("event_id").alias("version_event_id"),
@@ -28,13 +28,13 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
         "valid_from",
         "valid_to",
     )
-    held = (
+    held_at_event_time = (
         (F.col("user_id") == F.col("version_of"))
         & (F.col("valid_from") <= F.col("event_time"))
         & (F.col("valid_to").isNull() | (F.col("event_time") < F.col("valid_to")))
     )
     enriched = (
-        clicks.join(versions, held, "left")
+        clicks.join(versions, held_at_event_time, "left")
         .withColumn("tier", F.coalesce("version_tier", F.lit(UNKNOWN)))
         .withColumn("tier_event_id", F.when(F.col("version_tier").isNotNull(), F.col("version_event_id")))
         .withColumn("event_date", F.to_date("event_time"))
@@ -43,10 +43,10 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
 
 
 def enrich(batch: Batch) -> None:
-    """Enrich one micro-batch of clicks with what is known of users now."""
+    """Enrich one micro-batch of clicks with the user versions known now."""
     users = read(batch.rows.sparkSession, "silver.users", batch.settings, batch.generation_of("silver.users"))
     enriched = attach_tier(batch.rows, users)
-    # In one action where it fits: among many jobs, each further one waits its turn.
+    # One Spark action if the rows fit in memory: with many jobs running, every action waits for cores.
     rows = try_collect(enriched)
     if rows is None:
         rows = enriched.localCheckpoint()

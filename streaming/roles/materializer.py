@@ -1,7 +1,7 @@
-"""Materializer: silver.orders (order_status_changed) -> gold.order_status, where each order stands.
+"""Materializer: silver.orders (order_status_changed) -> gold.order_status, the current status of each order.
 
-State: none of Spark's; the table is the state, merged batch by batch, each batch once. The latest change by event
-time wins whenever it arrives, so an order never goes backwards.
+State: no Spark state; the table is the state, and each micro-batch is merged into it once. The latest change by event
+time wins whenever it arrives, so a status never goes backwards.
 """
 
 from pyspark.sql import DataFrame
@@ -22,7 +22,7 @@ NEWER = precedes((("status_time", "descending"), ("status_event_id", "descending
 def order_status(orders: DataFrame) -> DataFrame:
     """Find the latest status of each order by event time, and count its changes."""
     latest = F.max(F.struct("event_time", "event_id", "status")).alias("latest")
-    found = (
+    statuses = (
         orders.filter("type = 'order_status_changed'")
         .groupBy("order_id")
         .agg(latest, F.count("*").alias("changes"))
@@ -30,7 +30,7 @@ def order_status(orders: DataFrame) -> DataFrame:
         .withColumn("status_time", F.col("latest.event_time"))
         .withColumn("status_event_id", F.col("latest.event_id"))
     )
-    return found.select(*columns(table_named(TABLE)))
+    return statuses.select(*columns(table_named(TABLE)))
 
 
 def write(batch: Batch) -> None:

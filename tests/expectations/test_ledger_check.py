@@ -95,7 +95,7 @@ def test_a_ledger_that_says_otherwise_is_found_in_every_term(
     monkeypatch.setattr(ledger, "entries", lambda *_: entries)
     faults = check_ledger(spark, landed).faults
     for term in ("input", *ledger.TERMS):
-        assert any(f"the ledger says {term} = " in fault for fault in faults), term
+        assert any(f"the ledger has {term} = " in fault for fault in faults), term
 
 
 def test_tables_hold_rows(landed: Settings) -> None:

@@ -1,4 +1,4 @@
-"""The pages on dbt and on reading are followed as they stand, in a home that dbt has built."""
+"""The pages on dbt and on reading are followed as they stand, in a home that dbt has built: the long form."""
 
 import json
 import re
@@ -21,11 +21,13 @@ Block = tuple[str, str]
 
 
 def blocks(page: str) -> list[Block]:
-    """Give what a page shows to copy, and what it says comes of it, in order."""
+    """Return the commands that a page shows and the output that it promises, in order."""
     text = (ROOT / "docs" / page).read_text()
     return re.findall(r"^```(sh|python|text)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.slow
+@pytest.mark.guides
 def test_a_dbt_users_first_ten_minutes(built: Any) -> None:
     (_, build), *rest = blocks("dbt.md")
     assert build == "lakehouse dbt build\n"  # which made this home
@@ -43,6 +45,8 @@ def test_nothing_that_dbt_deprecates_is_used(built: Any) -> None:
     assert "warn" not in built.said.lower().replace("warn=0", "")
 
 
+@pytest.mark.slow
+@pytest.mark.guides
 def test_every_way_of_reading_gives_the_same_answer_while_dbt_runs(
     built: Any, building: "subprocess.Popen[str]"
 ) -> None:
@@ -61,19 +65,18 @@ def test_every_way_of_reading_gives_the_same_answer_while_dbt_runs(
     assert [name for name in views if made_at(built.settings, name) >= started] == [], "none was gone meanwhile"
 
 
-def test_a_view_whose_definition_has_changed_is_made_anew(built: Any) -> None:
-    sessions = built.answers["kappa_sessions"].num_rows
+@pytest.mark.slow
+@pytest.mark.guides
+def test_dbt_builds_on_a_thrift_server(built: Any) -> None:
     built.run("lakehouse thrift start")
-    try:
-        built.run("lakehouse dbt run --select kappa_sessions --empty")
-        assert asked(built.settings, "select count(*) from serving.kappa_sessions") == [(0,)]
-    finally:
-        built.run("lakehouse dbt run --select kappa_sessions")
-    assert asked(built.settings, "select count(*) from serving.kappa_sessions") == [(sessions,)]
+    said = built.run("source <(lakehouse dbt env) && dbt run --target cluster --select +conversion_funnel")
+    assert "Completed successfully" in said
+    days = asked(built.settings, "select count(*) from marts.conversion_funnel")
+    assert days == [(built.answers["conversion_funnel"].num_rows,)]
 
 
 def asked(settings: Settings, query: str) -> list[tuple[Any, ...]]:
-    """Ask the Thrift server, which must run."""
+    """Run a query on the Thrift server, which must run."""
     host, _, port = Thrift(settings).address.rpartition(":")
     with hive.connect(host, int(port)) as connection:
         cursor = connection.cursor()
@@ -83,9 +86,9 @@ def asked(settings: Settings, query: str) -> list[tuple[Any, ...]]:
 
 
 def made_at(settings: Settings, view: str) -> datetime:
-    """Say when a view was made, to the second."""
-    (told,) = [row[1] for row in asked(settings, f"describe table extended {view}") if row[0] == "Created Time"]
-    return datetime.strptime(told, "%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
+    """Return when a view was created, to the second."""
+    (text,) = [row[1] for row in asked(settings, f"describe table extended {view}") if row[0] == "Created Time"]
+    return datetime.strptime(text, "%a %b %d %H:%M:%S UTC %Y").replace(tzinfo=UTC)
 
 
 @pytest.fixture

@@ -8,8 +8,11 @@ from lake import ledger
 from lake.batch import Batch
 
 
-def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
-    """Record a micro-batch that has just landed; `waited`: by partition, how long ago its oldest record arrived."""
+def land(home: Settings, generation: int, batch: int, *waited: float) -> datetime:
+    """Record a micro-batch that has just landed; `waited`: by partition, how long ago its oldest record arrived.
+
+    Return when the oldest of all arrived.
+    """
     now = datetime.now(UTC)
     came = {"job": "landing", "generation": generation, "epoch": 1, "batch": batch, "topic": "clicks"}
     entry: list[dict[str, Any]] = [
@@ -18,3 +21,4 @@ def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
     ]
     common: dict[str, Any] = {"rows": None, "job": "landing", "epoch": 1, "settings": home}
     ledger.record_entry(entry, Batch(**common, id=batch, generation=generation))
+    return now - timedelta(seconds=max(waited))

@@ -29,8 +29,8 @@ def replay(context: Context, chosen: list[Job]) -> Certificate | None:
     todo = manifest.new(settings, chosen, "kafka", "earliest")
     tables = f"{len(todo.tables)} tables" if len(todo.tables) > 1 else todo.tables[0]
     console.print(f"Build generation {todo.generation} next to the served one: {tables}.")
-    with shown(console) as watch:
-        built = run_replay(spark, settings, todo, watch, chosen)
+    with shown(console) as on_progress:
+        built = run_replay(spark, settings, todo, on_progress, chosen)
     console.print(f"Built in {built.seconds:.0f} s.")
     with progress(console, "Comparing") as update:
         proof = certificate.verify(spark, settings, built, update, chosen)

@@ -24,7 +24,7 @@ def run(context: Context) -> bool:
     kinds = Counter(truth.bots["clicks_raw"].values())
     context.console.print(
         f"{counts.kept:,} of {done.records:,} raw clicks were redacted and routed to clicks. Bots that only their rate "
-        f"gives away: {counts.left['bot: rate']:,} of {kinds['rate']:,} pages dropped, as a rate takes some pages."
+        f"gives away: {counts.dropped['bot: rate']:,} of {kinds['rate']:,} pages dropped, as a rate takes some pages."
     )
     return show_equal(
         context.console,
@@ -32,7 +32,7 @@ def run(context: Context) -> bool:
         [
             [
                 ("raw clicks read", truth.records["clicks_raw"], done.records),
-                ("pages of bots that declare themselves, dropped", kinds["agent"], counts.left["bot: agent"]),
+                ("pages of bots that declare themselves, dropped", kinds["agent"], counts.dropped["bot: agent"]),
             ]
         ],
     )

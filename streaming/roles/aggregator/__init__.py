@@ -1,4 +1,4 @@
-"""Aggregators: events -> windows of event time, one file per table."""
+"""Aggregators: events -> windows by event time; one file per table."""
 
-# That an event e lies in the window of a row r.
+# SQL condition: event e lies in the window of row r.
 DURING = "r.window_start <= e.event_time and e.event_time < r.window_end"

@@ -1,6 +1,6 @@
-"""Aggregator: silver.payments -> gold.revenue_per_hour, money received per merchant in tumbling hours.
+"""Aggregator: silver.payments -> gold.revenue_per_hour, revenue per merchant in tumbling one-hour windows.
 
-State: a row for each hour and merchant (and salt), until the watermark has passed the hour's end.
+State: one row per hour, merchant (and salt), until the watermark has passed the end of the hour.
 """
 
 from pyspark.sql import DataFrame, SparkSession
@@ -21,8 +21,8 @@ LATE_PARTS = {"payments": "late_payments", "revenue_cents": "late_revenue_cents"
 
 
 def revenue_per_hour(payments: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
-    """Add up the payments received by hour and merchant."""
-    added = (
+    """Sum the received payments by hour and merchant."""
+    revenue = (
         salt.spread(payments.filter("type = 'payment_received'"))
         .groupBy(F.window("event_time", "1 hour").alias("hour"), "merchant_id", *salt.key)
         .agg(salt.count().alias("payments"), salt.sum("amount_cents").alias("revenue_cents"))
@@ -31,16 +31,16 @@ def revenue_per_hour(payments: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
         .withColumn("late_payments", F.lit(0))
         .withColumn("late_revenue_cents", F.lit(0))
     )
-    return added.select(*columns(table_named(TABLE)))
+    return revenue.select(*columns(table_named(TABLE)))
 
 
 def late_revenue(spark: SparkSession, batch: Batch) -> DataFrame:
-    """Add up the payments that came too late, as if they had not."""
+    """Sum the late payments by hour and merchant, as if they had arrived in time."""
     return revenue_per_hour(late_events(spark, batch, "payments"))
 
 
 def write(batch: Batch) -> None:
-    """Write the windows of one micro-batch and their late parts."""
+    """Write the windows of one micro-batch, with the sums of their late events."""
     rows = collect_unsalted(batch, LATE_PARTS)
     written = upsert_windows(batch, TABLE, rows, LATE_PARTS, late_revenue)
     record_batch(batch, written)

@@ -1,6 +1,6 @@
-"""Aggregator: silver.clicks + silver.orders -> gold.sessions, visits that end with 30 minutes without an event.
+"""Aggregator: silver.clicks + silver.orders -> gold.sessions, visits that end after 30 minutes without an event.
 
-State: a row for each user's open session, until the watermark has passed its end; only then is it in the table.
+State: one row per open session, until the watermark has passed its end; only then is it written to the table.
 """
 
 from pyspark.sql import DataFrame
@@ -18,12 +18,12 @@ GAP = "30 minutes"
 
 
 def sessions(clicks: DataFrame, orders: DataFrame) -> DataFrame:
-    """Gather what each user did, clicks and orders placed, into sessions."""
-    done = clicks.select("user_id", "event_time", "type").unionByName(
+    """Group the clicks and placed orders of each user into sessions."""
+    events = clicks.select("user_id", "event_time", "type").unionByName(
         orders.filter("type = 'order_placed'").select("user_id", "event_time", "type")
     )
-    gathered = (
-        done.groupBy("user_id", F.session_window("event_time", GAP).alias("session"))
+    grouped = (
+        events.groupBy("user_id", F.session_window("event_time", GAP).alias("session"))
         .agg(
             F.count("*").alias("events"),
             F.count_if(F.col("type") == "page_view").alias("pages"),
@@ -33,7 +33,7 @@ def sessions(clicks: DataFrame, orders: DataFrame) -> DataFrame:
         .withColumn("session_end", F.col("session.end"))
         .withColumn("day", F.to_date("session_start"))
     )
-    return gathered.select(*columns(table_named(TABLE)))
+    return grouped.select(*columns(table_named(TABLE)))
 
 
 def write(batch: Batch) -> None:

@@ -1,8 +1,8 @@
-"""Aggregator: silver.clicks_enriched -> gold.trending, the most viewed products of five minutes, sliding by one.
+"""Aggregator: silver.clicks_enriched -> gold.trending, the most viewed products in five-minute windows, one per minute.
 
-State: a row for each window and product (and salt), until the watermark has passed the window's end. The ranks are
-worked out from the counts that changed and the ranks that are there: counts only grow, so a product that did not
-change cannot rise.
+State: one row per window, product (and salt), until the watermark has passed the end of the window. Ranks are computed
+from the changed counts and the ranks in the table: counts only grow, so a product whose count did not change cannot
+rise.
 """
 
 from datetime import timedelta
@@ -26,7 +26,7 @@ RANKS = 10
 
 
 def views_in_five_minutes(clicks: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
-    """Count page views by product in windows of five minutes that begin every minute."""
+    """Count page views by product in five-minute windows that start every minute."""
     return (
         salt.spread(clicks.filter("type = 'page_view'"))
         .groupBy(F.window("event_time", "5 minutes", "1 minute").alias("span"), "product_id", *salt.key)
@@ -42,7 +42,7 @@ def views_in_five_minutes(clicks: DataFrame, salt: Salt = UNSALTED) -> DataFrame
 
 
 def ranked(counts: pa.Table) -> pa.Table:
-    """Rank the products of each window by their views, of equals the lesser product_id first, and keep the first."""
+    """Rank the products of each window by views, ties by product_id, and keep the first RANKS."""
     keys = ["window_start", "window_end", "product_id", "day"]
     latest = counts.group_by(keys, use_threads=False).aggregate([("views", "max")])
     latest = latest.rename_columns([*keys, "views"])
@@ -54,8 +54,8 @@ def ranked(counts: pa.Table) -> pa.Table:
         rank = ranks[-1] + 1 if start == window else 1
         window = start
         ranks.append(rank)
-    found = latest.append_column("rank", pa.array(ranks, pa.int32()))
-    return found.filter(pc.field("rank") <= RANKS).select(list(table_named(TABLE).stored))
+    with_rank = latest.append_column("rank", pa.array(ranks, pa.int32()))
+    return with_rank.filter(pc.field("rank") <= RANKS).select(list(table_named(TABLE).stored))
 
 
 def write(batch: Batch) -> None:

@@ -1,6 +1,6 @@
-"""Aggregator: silver.clicks_enriched -> gold.views_per_minute, page views per product and tier in tumbling minutes.
+"""Aggregator: silver.clicks_enriched -> gold.views_per_minute, page views by product and tier in tumbling minutes.
 
-State: a row for each minute, product and tier (and salt), until the watermark has passed the minute's end.
+State: one row per minute, product, tier (and salt), until the watermark has passed the end of the minute.
 """
 
 from pyspark.sql import DataFrame, SparkSession
@@ -37,13 +37,13 @@ def views_per_minute(clicks: DataFrame, salt: Salt = UNSALTED) -> DataFrame:
 
 
 def late_views(spark: SparkSession, batch: Batch) -> DataFrame:
-    """Count the page views that came too late, as if they had not."""
+    """Count the late page views by minute, product and tier, as if they had arrived in time."""
     users = read(spark, "silver.users", batch.settings, batch.generation_of("silver.users"))
     return views_per_minute(attach_tier(late_events(spark, batch, "clicks"), users))
 
 
 def write(batch: Batch) -> None:
-    """Write the windows of one micro-batch and their late parts."""
+    """Write the windows of one micro-batch, with the counts of their late events."""
     rows = collect_unsalted(batch, LATE_PARTS)
     written = upsert_windows(batch, TABLE, rows, LATE_PARTS, late_views)
     record_batch(batch, written)

@@ -1,1 +1,1 @@
-"""Joiners: two kinds of events that belong together within a time, one file per table."""
+"""Joiners: stream-stream joins of two event types within a time limit; one file per table."""

@@ -1,6 +1,6 @@
 """Joiner: silver.clicks, impressions x clicks within 5 minutes -> gold.ad_clicks.
 
-State: impressions and clicks, each until the other can no longer come.
+State: impressions and clicks, each until the watermark rules out a match.
 """
 
 from datetime import timedelta
@@ -20,7 +20,7 @@ WITHIN = "interval 5 minutes"
 
 
 def ad_clicks(clicks: DataFrame) -> DataFrame:
-    """Join each click on an advertisement with its impression, shown at most five minutes before."""
+    """Join each click on an ad with its impression, at most five minutes earlier."""
     shown = clicks.filter("type = 'impression'").select(
         F.col("impression_id").alias("shown_id"),
         F.col("event_id").alias("impression_event_id"),
@@ -33,10 +33,10 @@ def ad_clicks(clicks: DataFrame) -> DataFrame:
         F.col("event_id").alias("click_event_id"),
         F.col("event_time").alias("click_time"),
     )
-    belongs = F.expr(
+    matches = F.expr(
         f"impression_id = shown_id and click_time >= impression_time and click_time <= impression_time + {WITHIN}"
     )
-    joined = shown.join(clicked, belongs).withColumn("day", F.to_date("click_time"))
+    joined = shown.join(clicked, matches).withColumn("day", F.to_date("click_time"))
     return joined.select(*columns(table_named(TABLE)))
 
 

@@ -1,7 +1,7 @@
 """Joiner: silver.clicks (add_to_cart) x silver.orders (order_placed) within 24 hours -> gold.conversions.
 
-State: carts and orders of a day, each until the other can no longer come. An order is credited to the last cart
-event before it; of the candidates, which may come in any order and in several batches, the latest wins.
+State: cart events and orders of 24 hours, each until the watermark rules out a match. An order is credited to the last
+cart event before it. Candidates may arrive in any order and in several micro-batches; the latest cart event wins.
 """
 
 from datetime import timedelta
@@ -22,7 +22,7 @@ LATEST = (("cart_time", "descending"), ("cart_event_id", "descending"))
 
 
 def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
-    """Join each order with every time its user put its product into the cart in the 24 hours before."""
+    """Join each order with every cart event of its user and product in the 24 hours before."""
     carts = clicks.filter("type = 'add_to_cart'").select(
         F.col("user_id").alias("cart_user_id"),
         F.col("product_id").alias("cart_product_id"),
@@ -32,11 +32,11 @@ def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
     placed = orders.filter("type = 'order_placed'").select(
         "order_id", "user_id", "product_id", "amount_cents", F.col("event_time").alias("order_time")
     )
-    belongs = F.expr(
+    matches = F.expr(
         "cart_user_id = user_id and cart_product_id = product_id"
         f" and cart_time <= order_time and cart_time >= order_time - {WITHIN}"
     )
-    joined = carts.join(placed, belongs).withColumn("day", F.to_date("order_time"))
+    joined = carts.join(placed, matches).withColumn("day", F.to_date("order_time"))
     return joined.select(*columns(table_named(TABLE)))
 
 

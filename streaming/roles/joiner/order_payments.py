@@ -1,7 +1,7 @@
 """Joiner: silver.orders (order_placed) x silver.payments (payment_received) within an hour -> gold.order_payments.
 
-State: orders and payments of an hour, each until the other can no longer come. A paid order is in the table at once;
-one without a payment appears as unpaid when the watermark has passed its hour.
+State: orders and payments of an hour, each until the watermark rules out a match. A paid order is written at once; an
+order without a payment is written as unpaid when the watermark has passed its hour.
 """
 
 from datetime import timedelta
@@ -22,7 +22,7 @@ FIRST = (("payment_time", "ascending"), ("payment_event_id", "ascending"))
 
 
 def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
-    """Join each order with every payment received for it within the hour after, or with none."""
+    """Join each order with every payment received within the hour after it, or with none."""
     placed = orders.filter("type = 'order_placed'").select(
         "order_id", "user_id", "merchant_id", "amount_cents", F.col("event_time").alias("order_time")
     )
@@ -32,11 +32,11 @@ def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
         F.col("event_time").alias("payment_time"),
         F.col("amount_cents").alias("paid_cents"),
     )
-    belongs = F.expr(
+    matches = F.expr(
         f"order_id = paid_order_id and payment_time >= order_time and payment_time <= order_time + {WITHIN}"
     )
     joined = (
-        placed.join(received, belongs, "left")
+        placed.join(received, matches, "left")
         .withColumn("paid", F.col("payment_event_id").isNotNull())
         .withColumn("day", F.to_date("order_time"))
     )

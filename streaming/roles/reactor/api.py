@@ -1,4 +1,4 @@
-"""The payment API as the reactor sees it: one call over HTTP, and what its answer means."""
+"""Client of the payment API: one HTTP call, and the meaning of its status."""
 
 import json
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -9,21 +9,21 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from streaming.roles.reactor.payments import FailedPayment
 
-# The API says that it is not the payment's fault, and that it may be asked again.
-AGAIN = {408, 429}
+# Client errors that do not concern the payment: the call may be repeated.
+RETRYABLE_STATUS = {408, 429}
 OUTCOMES = ("accepted", "declined")
 
 
 class ApiFailedError(Exception):
-    """No answer, or one that says nothing about the payment: the call may be repeated."""
+    """No response, or one that does not decide the payment: the call may be repeated."""
 
 
 class RefusedError(Exception):
-    """The API will not take this request, however often it is asked."""
+    """The API rejects this request for good."""
 
 
 def address(settings: Settings) -> str:
-    """Give the API's address: the configured one, or that of the stand-in of this home."""
+    """Return the address of the API: the configured one, or that of this home's stand-in."""
     if settings.reactor.api:
         return settings.reactor.api
     state = settings.home / "payment-api" / "address.json"
@@ -33,37 +33,37 @@ def address(settings: Settings) -> str:
 
 
 class Api:
-    """The API at an address; each call has a connection of its own, so that threads share nothing."""
+    """The API at an address; each call opens its own connection, so threads share nothing."""
 
     def __init__(self, address: str, call_seconds: float) -> None:
         self.address, self._call_seconds = address, call_seconds
 
     def retry(self, payment: FailedPayment) -> str:
-        """Ask for a payment to be retried, and give the outcome: accepted or declined."""
+        """Retry a payment and return the outcome: accepted or declined."""
         headers = {"Idempotency-Key": payment.event_id, "Content-Type": "application/json"}
-        status, answer = self._ask("POST", "/retry-payment", json.dumps(payment.request).encode(), headers)
+        status, answer = self._request("POST", "/retry-payment", json.dumps(payment.request).encode(), headers)
         if status in (401, 403):
-            # Not this payment is refused but we are: it must not cost a single payment its retry.
-            raise LakehouseError(f"The payment API at {self.address} does not let us in ({status}).")
-        if 400 <= status < 500 and status not in AGAIN:
-            raise RefusedError(f"the API refused it ({status}): {str(answer.get('error', ''))[:200]}")
+            # The credentials are rejected, not the payment: no payment may lose its retry.
+            raise LakehouseError(f"The payment API at {self.address} rejects our credentials ({status}).")
+        if 400 <= status < 500 and status not in RETRYABLE_STATUS:
+            raise RefusedError(f"the API rejected it ({status}): {str(answer.get('error', ''))[:200]}")
         if status != 200 or answer.get("outcome") not in OUTCOMES:
             raise ApiFailedError(f"the API answered {status}")
         return str(answer["outcome"])
 
-    def is_well(self) -> bool:
-        """Say whether the API says that it is well."""
+    def is_healthy(self) -> bool:
+        """Return whether the health endpoint reports 200."""
         try:
-            return self._ask("GET", "/health")[0] == 200
+            return self._request("GET", "/health")[0] == 200
         except ApiFailedError:
             return False
 
-    def _ask(
+    def _request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, Any]]:
         parts = urlsplit(self.address)
-        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        connection = kind(parts.netloc, timeout=self._call_seconds)
+        connection_type = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        connection = connection_type(parts.netloc, timeout=self._call_seconds)
         try:
             connection.request(method, path, body, headers or {})
             response = connection.getresponse()
@@ -72,10 +72,10 @@ class Api:
             raise ApiFailedError(f"the API did not answer: {error or type(error).__name__}") from None
         finally:
             connection.close()
-        return response.status, _object(content)
+        return response.status, _json_object(content)
 
 
-def _object(content: bytes) -> dict[str, Any]:
+def _json_object(content: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(content)
     except (ValueError, RecursionError):

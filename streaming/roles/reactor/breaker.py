@@ -1,4 +1,4 @@
-"""The circuit breaker: after failures in a row nobody calls the API until it says that it is well again."""
+"""Circuit breaker: after several failures in a row, no thread calls the API until it is healthy again."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class Turn(Enum):
-    """What whoever wants to call may do now."""
+    """What a thread that wants to call the API may do now."""
 
     CALL = auto()
     WAIT = auto()
@@ -15,10 +15,10 @@ class Turn(Enum):
 
 
 class Breaker:
-    """Closed: calls go through. Open: they wait. Half-open, after a pause: one asks for the API's health, and tells.
+    """Closed: calls go through. Open: calls wait. Half-open, after a pause: one thread probes the API's health.
 
-    The probe is the API's health and not a payment: a payment that always fails would otherwise look like an API that
-    is down, and an API that is down would use up the payment's tries.
+    The probe is the health endpoint, not a payment. Otherwise a payment that always fails would look like an outage,
+    and an outage would use up the payment's tries.
     """
 
     def __init__(self, failures_to_open: int, open_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,18 +28,18 @@ class Breaker:
         self._pause_began = 0.0
         self._probing = False
         self._open_since: float | None = None
-        self._unwell = False
+        self._unhealthy = False
         self.outages = 0
-        """How often the API was found unwell after having been well."""
+        """How often the API changed from healthy to unhealthy."""
 
     @property
     def open_for(self) -> float:
-        """Say for how many seconds it has been open; 0: it is closed."""
+        """Return for how many seconds the circuit has been open; 0 if it is closed."""
         since = self._open_since
         return 0.0 if since is None else self._clock() - since
 
     def turn(self) -> Turn:
-        """Say what to do now; the one who is told to probe owes an answer by `probed`."""
+        """Return what the caller may do now; after PROBE the caller must call `probed`."""
         with self._lock:
             if self._open_since is None:
                 return Turn.CALL
@@ -49,32 +49,32 @@ class Breaker:
             return Turn.PROBE
 
     def succeeded(self) -> None:
-        """Take in that a call was answered, whatever the answer was."""
+        """Record that the API answered a call, whatever the answer was."""
         with self._lock:
             self._close()
 
     def failed(self) -> None:
-        """Take in that a call was not answered."""
+        """Record that the API did not answer a call."""
         with self._lock:
             self._failures += 1
             if self._failures >= self._failures_to_open:
                 self._open()
 
-    def probed(self, well: bool) -> None:
-        """Take in what the API says of its health."""
+    def probed(self, healthy: bool) -> None:
+        """Record the result of a probe."""
         with self._lock:
             self._probing = False
-            if well:
+            if healthy:
                 self._close()
                 return
             self._open()
             self._pause_began = self._clock()
-            self.outages += not self._unwell
-            self._unwell = True
+            self.outages += not self._unhealthy
+            self._unhealthy = True
 
     def _open(self) -> None:
         if self._open_since is None:
             self._open_since = self._pause_began = self._clock()
 
     def _close(self) -> None:
-        self._failures, self._open_since, self._unwell = 0, None, False
+        self._failures, self._open_since, self._unhealthy = 0, None, False

@@ -1,4 +1,4 @@
-"""Commands of the reactor: react."""
+"""The command `react`."""
 
 import time
 from typing import Annotated
@@ -9,21 +9,21 @@ from rich.live import Live
 from rich.table import Table
 
 from config.settings import load_settings
-from streaming.roles.reactor.reactor import Seen, Watch, react
+from streaming.roles.reactor.reactor import OnProgress, ReactorProgress, react
 
 app = typer.Typer()
 console = Console(highlight=False, soft_wrap=True)
 LINE_SECONDS = 5.0
-TOLD = ("accepted", "declined", "abandoned", "copies", "other events", "dead letters", "calls")
+COUNTERS = ("accepted", "declined", "abandoned", "copies", "other events", "dead letters", "calls")
 
 
 @app.command("react")
 def react_command(
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to retry.")] = False,
 ) -> None:
-    """Retry failed payments at the payment API and tell the outcomes; Ctrl-C stops it, the next run goes on there.
+    """Retry failed payments at the payment API and publish the outcomes; after Ctrl-C the next run continues.
 
-    Each payment takes effect once, by its event id as the idempotency key. While the API is down nothing is given up.
+    Each payment takes effect once: its event id is the idempotency key. An API outage costs no payment a try.
 
     Example: lakehouse react --until-caught-up
     """
@@ -32,37 +32,37 @@ def react_command(
         last = react(settings, until_caught_up=until_caught_up, watch=_print_lines())
     else:
         with Live(console=console, refresh_per_second=4) as live:
-            last = react(settings, until_caught_up=until_caught_up, watch=lambda seen: live.update(_table(seen)))
+            last = react(settings, until_caught_up=until_caught_up, watch=lambda reactor: live.update(_table(reactor)))
     console.print(_summary(last))
 
 
-def _summary(seen: Seen) -> str:
-    counts = ", ".join(f"{seen.counts[name]:,} {name}" for name in TOLD)
-    return f"reactor: {seen.progress.records:,} records in {seen.progress.seconds:.1f} s: {counts}."
+def _summary(reactor: ReactorProgress) -> str:
+    counts = ", ".join(f"{reactor.counts[name]:,} {name}" for name in COUNTERS)
+    return f"reactor: {reactor.progress.records:,} records in {reactor.progress.seconds:.1f} s: {counts}."
 
 
-def _state(seen: Seen) -> str:
-    return f"waiting for the API, {seen.open_for:.0f} s" if seen.open_for else "running"
+def _state(reactor: ReactorProgress) -> str:
+    return f"waiting for the API, {reactor.open_for:.0f} s" if reactor.open_for else "running"
 
 
-def _table(seen: Seen) -> Table:
-    table = Table("state", "records", "records/s", "waiting", *TOLD)
-    progress = seen.progress
-    counts = (f"{seen.counts[name]:,}" for name in TOLD)
-    table.add_row(_state(seen), f"{progress.records:,}", f"{progress.rate:,.0f}", f"{progress.lag:,}", *counts)
+def _table(reactor: ReactorProgress) -> Table:
+    table = Table("state", "records", "records/s", "waiting", *COUNTERS)
+    progress = reactor.progress
+    counts = (f"{reactor.counts[name]:,}" for name in COUNTERS)
+    table.add_row(_state(reactor), f"{progress.records:,}", f"{progress.rate:,.0f}", f"{progress.lag:,}", *counts)
     return table
 
 
-def _print_lines() -> Watch:
+def _print_lines() -> OnProgress:
     printed = 0.0
 
-    def watch(seen: Seen) -> None:
+    def watch(reactor: ReactorProgress) -> None:
         nonlocal printed
         if time.monotonic() - printed >= LINE_SECONDS:
             printed = time.monotonic()
-            progress = seen.progress
+            progress = reactor.progress
             console.print(
-                f"reactor: {_state(seen)}, {progress.records:,} records, "
+                f"reactor: {_state(reactor)}, {progress.records:,} records, "
                 f"{progress.rate:,.0f}/s, {progress.lag:,} waiting"
             )
 

@@ -1,4 +1,4 @@
-"""What the reactor tells: the outcome of each retried payment, as a record of payment_retries."""
+"""Outcome events: a settled payment -> a record of payment_retries."""
 
 import json
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ _NAMESPACE = UUID("6c1b7b0e-52f0-4a7e-9d0b-3a1f9e2c7d54")
 
 
 def outcome(settled: Settled, now: datetime) -> Message:
-    """Tell what became of a failed payment; the event id is the same whenever and however often it is told."""
+    """Build the outcome event of a failed payment; its event id depends only on the payment, so a repeat is a copy."""
     payment = settled.payment
     event = {
         "event_id": uuid5(_NAMESPACE, payment.event_id).hex,
@@ -25,7 +25,7 @@ def outcome(settled: Settled, now: datetime) -> Message:
         "outcome": settled.outcome,
         "attempts": settled.attempts,
     }
-    # By the headers the next reactor knows copies of the payment, without parsing.
+    # The next reactor recognizes copies of the payment by these headers, without parsing values.
     headers = [(RETRY_OF, payment.event_id.encode()), (DIGEST, payment.digest.encode())]
     value = json.dumps(event, separators=(",", ":")).encode()
     return Message(TOPIC, None, payment.order_id.encode(), value, headers, int(now.timestamp() * 1000))

@@ -1,4 +1,4 @@
-"""Which records of `payments` are failed payments to be retried, and which cannot be read."""
+"""Failed payments: a record of `payments` -> the payment to retry, None for other events, or an error."""
 
 import hashlib
 import json
@@ -11,40 +11,40 @@ from jsonschema.exceptions import best_match
 
 from config.declarations import topic_named
 
-SENT = ("payment_id", "order_id", "user_id", "merchant_id", "amount_cents", "method", "country")
-LONGEST_ID = 200
+REQUEST_FIELDS = ("payment_id", "order_id", "user_id", "merchant_id", "amount_cents", "method", "country")
+MAX_LENGTH = 200
 
 
 class UnreadableError(Exception):
-    """A record that may have been a failed payment, and why that cannot be known or used."""
+    """The record may be a failed payment but cannot be parsed or used; the message says why."""
 
 
 @dataclass(frozen=True)
 class FailedPayment:
-    """A payment to be retried; its event id is the idempotency key."""
+    """A payment to retry; its event id is the idempotency key."""
 
     event_id: str
     order_id: str
     request: dict[str, Any]
     digest: str
-    """Tells a copy of the event from another event under the same id."""
+    """A hash of the value: distinguishes a copy of the event from another event with the same id."""
 
 
 def failed_payment(value: bytes | None) -> FailedPayment | None:
-    """Read a failed payment from a record's value; another event is none."""
+    """Parse a failed payment from a record's value; return None for another event."""
     event = _event(value)
     if not isinstance(event.get("type"), str):
         raise UnreadableError("it has no type")
     if event["type"] != "payment_failed":
         return None
-    problem = best_match(_form().iter_errors(event))
+    problem = best_match(_validator().iter_errors(event))
     if problem:
-        raise UnreadableError(f"{problem.json_path}: {problem.message}"[:LONGEST_ID])
+        raise UnreadableError(f"{problem.json_path}: {problem.message}"[:MAX_LENGTH])
     for name in ("event_id", "order_id"):
-        # They become a header and a key: no line breaks, no lone surrogates, no megabytes.
-        if not 0 < len(event[name]) <= LONGEST_ID or not event[name].isascii() or not event[name].isprintable():
+        # They become an HTTP header and a Kafka key: no line breaks, no lone surrogates, no megabytes.
+        if not 0 < len(event[name]) <= MAX_LENGTH or not event[name].isascii() or not event[name].isprintable():
             raise UnreadableError(f"its {name} cannot be a key")
-    request = {name: event[name] for name in SENT if name in event}
+    request = {name: event[name] for name in REQUEST_FIELDS if name in event}
     return FailedPayment(event["event_id"], event["order_id"], request, hashlib.sha256(value or b"").hexdigest()[:16])
 
 
@@ -61,5 +61,5 @@ def _event(value: bytes | None) -> dict[str, Any]:
 
 
 @cache
-def _form() -> Draft202012Validator:
+def _validator() -> Draft202012Validator:
     return Draft202012Validator(topic_named("payments").events)

@@ -1,4 +1,4 @@
-"""Retrying one payment until it is settled: back-off between tries, the circuit breaker before each."""
+"""Retries: call the API until a payment is settled, with back-off between tries and the circuit breaker before each."""
 
 from dataclasses import dataclass
 from threading import Event
@@ -12,20 +12,20 @@ from streaming.roles.reactor.api import Api, ApiFailedError, RefusedError
 from streaming.roles.reactor.breaker import Breaker, Turn
 from streaming.roles.reactor.payments import FailedPayment
 
-LOOK_SECONDS = 0.05
+WAIT_SECONDS = 0.05
 
 
 class StoppedError(Exception):
-    """The reactor is being stopped: the payment is not settled and will be tried again by the next one."""
+    """The reactor is stopping: the payment is not settled, and the next reactor retries it."""
 
 
 class OutageError(Exception):
-    """The API was down as a whole."""
+    """The API was down, for all payments."""
 
 
 @dataclass(frozen=True)
 class Settled:
-    """What became of a failed payment; `reason` says why it is a dead letter, if it is one."""
+    """The outcome of a failed payment; `reason` is set if it also becomes a dead letter."""
 
     payment: FailedPayment
     outcome: str
@@ -34,13 +34,13 @@ class Settled:
 
 
 class Retrier:
-    """Settles payments, from several threads at once; all of them share one circuit breaker."""
+    """Settles payments in several threads that share one circuit breaker."""
 
     def __init__(self, settings: ReactorSettings, api: Api, breaker: Breaker, stop: Event) -> None:
         self._api, self._breaker, self._stop = api, breaker, stop
         self._retrying = Retrying(
             retry=retry_if_exception_type(ApiFailedError),
-            # Anywhere between none and twice the last wait: many who failed together do not come back together.
+            # Random between zero and the exponential bound: payments that failed together are not retried together.
             wait=wait_random_exponential(multiplier=settings.first_wait_seconds, max=settings.longest_wait_seconds),
             stop=stop_after_attempt(settings.tries) | stop_when_event_set(stop),
             sleep=sleep_using_event(stop),
@@ -48,12 +48,12 @@ class Retrier:
         )
 
     def settle(self, payment: FailedPayment) -> Settled:
-        """Call until the API decides or the last try failed; failures of an API that is down do not count as tries."""
+        """Call until the API decides or the last try has failed; failures during an outage do not count as tries."""
         calls, outages = 0, 0
 
         def call() -> str:
             nonlocal calls
-            self._wait_for_the_api(outages)
+            self._wait_for_api(outages)
             calls += 1
             return self._call(payment)
 
@@ -64,13 +64,13 @@ class Retrier:
             except RefusedError as refused:
                 return Settled(payment, "declined", calls, str(refused))
             except OutageError:
-                continue  # with all tries before it
+                continue  # with all tries again
             except ApiFailedError as failed:
                 if self._stop.is_set():
                     raise StoppedError from None
-                if self._api.is_well():  # if not, the failures were the API's and not the payment's
+                if self._api.is_healthy():  # if not, the failures were due to an outage
                     return Settled(payment, "abandoned", calls, f"{calls} tries failed, the last one: {failed}")
-                self._breaker.probed(well=False)
+                self._breaker.probed(healthy=False)
 
     def _call(self, payment: FailedPayment) -> str:
         try:
@@ -86,12 +86,12 @@ class Retrier:
         self._breaker.succeeded()
         return outcome
 
-    def _wait_for_the_api(self, outages: int) -> None:
-        """Let a call through if the circuit is closed, else wait; say so if the API was down since `outages`."""
+    def _wait_for_api(self, outages: int) -> None:
+        """Wait until the circuit is closed; raise OutageError if there was an outage since `outages` was read."""
         while (turn := self._breaker.turn()) is not Turn.CALL:
             if turn is Turn.PROBE:
-                self._breaker.probed(self._api.is_well())
-            elif self._stop.wait(LOOK_SECONDS):
+                self._breaker.probed(self._api.is_healthy())
+            elif self._stop.wait(WAIT_SECONDS):
                 raise StoppedError
         if self._stop.is_set():
             raise StoppedError

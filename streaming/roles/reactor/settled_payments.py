@@ -1,4 +1,4 @@
-"""Which failed payments have an outcome already: learnt from payment_retries itself, so that it cannot be wrong."""
+"""Settled payments: the failed payments that already have an outcome, read from payment_retries itself."""
 
 from collections.abc import Iterable
 from contextlib import closing
@@ -11,47 +11,48 @@ from config.settings import Settings
 from streaming.roles.reactor.outcomes import DIGEST, RETRY_OF, TOPIC
 from streaming.roles.reactor.payments import FailedPayment
 
-READ_SECONDS = 10
+POLL_SECONDS = 10
 
 
-class Memory:
-    """The digest of each payment with an outcome, by event id; the oldest are forgotten first.
+class SettledPayments:
+    """The digests of the latest payments with an outcome, by event id; the oldest are evicted first.
 
-    What is forgotten is called again and told again: still one effect, by its key, and an outcome of the same id.
+    A copy of an evicted payment is retried again: still one effect, thanks to the idempotency key, and an outcome with
+    the same event id.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
         self._digests: dict[str, str] = {}
 
     def digest_of(self, event_id: str) -> str | None:
-        """Give the digest of the payment that has an outcome under this id."""
+        """Return the digest of the settled payment with this event id."""
         return self._digests.get(event_id)
 
-    def keep(self, payments: Iterable[FailedPayment]) -> None:
-        """Remember payments whose outcome is in payment_retries."""
+    def add(self, payments: Iterable[FailedPayment]) -> None:
+        """Add payments whose outcome is in payment_retries."""
         for payment in payments:
-            self._keep(payment.event_id, payment.digest)
+            self._add(payment.event_id, payment.digest)
 
-    def learn(self, settings: Settings) -> None:
-        """Read the latest outcomes; whatever another reactor had begun must have been ended before."""
+    def load(self, settings: Settings) -> None:
+        """Read the latest outcomes; transactions of other reactors must have ended before."""
         options = python_options(settings) | {"isolation_level": "read_committed", "metrics_enabled": False}
         with closing(KafkaConsumer(**options)) as consumer:
-            places = [TopicPartition(TOPIC, number) for number in consumer.partitions_for_topic(TOPIC) or ()]
-            begins, ends = consumer.beginning_offsets(places), consumer.end_offsets(places)
-            consumer.assign(places)
-            for place in places:
-                consumer.seek(place, max(begins[place], ends[place] - self._most))
-            while any(consumer.position(place) < ends[place] for place in places):
-                before = [consumer.position(place) for place in places]
-                for records in consumer.poll(timeout_ms=READ_SECONDS * 1000, max_records=5000).values():
+            partitions = [TopicPartition(TOPIC, number) for number in consumer.partitions_for_topic(TOPIC) or ()]
+            begins, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
+            consumer.assign(partitions)
+            for partition in partitions:
+                consumer.seek(partition, max(begins[partition], ends[partition] - self._max_size))
+            while any(consumer.position(partition) < ends[partition] for partition in partitions):
+                before = [consumer.position(partition) for partition in partitions]
+                for records in consumer.poll(timeout_ms=POLL_SECONDS * 1000, max_records=5000).values():
                     for headers in (dict(record.headers) for record in records):
                         if RETRY_OF in headers and DIGEST in headers:  # if not, no reactor wrote it
-                            self._keep(headers[RETRY_OF].decode(), headers[DIGEST].decode())
-                if before == [consumer.position(place) for place in places]:
-                    raise KafkaTimeoutError(f"{TOPIC} could not be read within {READ_SECONDS} s")
+                            self._add(headers[RETRY_OF].decode(), headers[DIGEST].decode())
+                if before == [consumer.position(partition) for partition in partitions]:
+                    raise KafkaTimeoutError(f"{TOPIC} could not be read within {POLL_SECONDS} s")
 
-    def _keep(self, event_id: str, digest: str) -> None:
+    def _add(self, event_id: str, digest: str) -> None:
         self._digests[event_id] = digest
-        if len(self._digests) > self._most:
+        if len(self._digests) > self._max_size:
             del self._digests[next(iter(self._digests))]

@@ -1,4 +1,4 @@
-"""Commands of the router: route."""
+"""The command `route`."""
 
 from typing import Annotated
 
@@ -19,9 +19,9 @@ console = Console(highlight=False, soft_wrap=True)
 def route(
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to read.")] = False,
 ) -> None:
-    """Route raw clicks: bots and broken records leave, personal data is redacted, the rest goes to `clicks`, once.
+    """Route raw clicks to `clicks`, exactly once: drop bots and broken records, redact personal data.
 
-    Run it in several terminals to share the work. Ctrl-C stops it between two transactions; it goes on there.
+    Run it in several terminals to share the partitions. Ctrl-C stops it after a transaction; the next run continues.
 
     Example: lakehouse route --until-caught-up
     """
@@ -41,14 +41,14 @@ def route(
 
 
 def summary(progress: Progress, counts: Counts) -> str:
-    """Say in a sentence what one process did."""
+    """Summarize what one process did."""
     rate = progress.records / max(progress.seconds, 1e-9)
     lines = [
         f"{progress.records:,} records in {progress.seconds:.1f} s ({rate:,.0f}/s): {counts.kept:,} kept, "
-        f"{counts.left.total():,} left, of these {counts.dead:,} to dead_letter; {progress.lag:,} waiting."
+        f"{counts.dropped.total():,} dropped, of these {counts.dead:,} to dead_letter; {progress.lag:,} waiting."
     ]
     if progress.expired:
-        lines.append(f"{progress.expired:,} records had been deleted by the retention of clicks_raw before.")
+        lines.append(f"Retention had deleted {progress.expired:,} records of clicks_raw before they were read.")
     return "\n".join(lines)
 
 
@@ -59,8 +59,8 @@ def _table(progress: Progress, counts: Counts) -> Table:
     table.add_row("read, per second", f"{progress.rate:,.0f}")
     table.add_row("waiting", f"{progress.lag:,}")
     table.add_row("kept", f"{counts.kept:,}")
-    for reason, count in sorted(counts.left.items()):
-        table.add_row(f"left, {reason}", f"{count:,}")
+    for reason, count in sorted(counts.dropped.items()):
+        table.add_row(f"dropped, {reason}", f"{count:,}")
     return table
 
 
@@ -68,5 +68,5 @@ def _print(progress: Progress, counts: Counts) -> None:
     if progress.rate:
         console.print(
             f"route: {progress.records:,} records, {progress.rate:,.0f}/s, {counts.kept:,} kept, "
-            f"{counts.left.total():,} left, {progress.lag:,} waiting"
+            f"{counts.dropped.total():,} dropped, {progress.lag:,} waiting"
         )

@@ -1,15 +1,15 @@
-"""Pace: the pages that each user of a partition was seen on lately -> who turns them faster than people can."""
+"""Page rate: the recent page views of a partition -> whether a user views pages faster than a person can."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 
 
-class Pace:
-    """The page views among the last `reach` offsets of one partition, by user and by when they happened.
+class PageRate:
+    """The page views among the last `reach` offsets of one partition, by user and event time.
 
-    Whether a user is too fast follows from these records alone, not from a clock or from when the memory began: a
-    process that has just been given the partition decides as its owner before did, once it has read them again.
-    A time counts once, however often it comes: to send a page view again is no pace.
+    The decision depends on these records only, not on a clock or on when the process started. A new owner of the
+    partition therefore decides as the previous owner did, once it has reread them.
+    Each event time of a user counts once: a page view that is sent twice does not raise the rate.
     """
 
     def __init__(self, pages: int, span_ms: int, reach: int) -> None:
@@ -18,16 +18,16 @@ class Pace:
         self._last: dict[tuple[str, int], int] = {}
         self._order: deque[tuple[int, str, int]] = deque()
 
-    def see(self, offset: int, user: str, at_ms: int) -> None:
-        """Remember a page view, and forget those out of reach."""
-        place = user, at_ms
-        if place not in self._last:
+    def add(self, offset: int, user: str, at_ms: int) -> None:
+        """Add a page view."""
+        view = user, at_ms
+        if view not in self._last:
             insort(self._times.setdefault(user, []), at_ms)
-        self._last[place] = offset
+        self._last[view] = offset
         self._order.append((offset, user, at_ms))
 
     def too_fast(self, offset: int, user: str, at_ms: int) -> bool:
-        """Say whether the user has seen too many pages around this time to be a person."""
+        """Return whether the user viewed more pages around this time than a person can."""
         self._forget(offset - self._reach)
         times = self._times.get(user, ())
         if len(times) < self._pages:
@@ -37,7 +37,7 @@ class Pace:
     def _forget(self, before: int) -> None:
         while self._order and self._order[0][0] < before:
             offset, user, at_ms = self._order.popleft()
-            if self._last[user, at_ms] == offset:  # else it was seen again, closer
+            if self._last[user, at_ms] == offset:  # else a later record repeated it
                 del self._last[user, at_ms]
                 times = self._times[user]
                 del times[bisect_left(times, at_ms)]

@@ -1,10 +1,10 @@
-"""Redaction: what may be known of a visitor -> browser family, device and network, no more."""
+"""Redaction: user agent and IP address -> browser family, device and network only."""
 
 import re
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-# In this order: Edge and Opera also say Chrome, and all but Firefox also say Safari.
+# The order matters: Edge and Opera also contain "Chrome", and all but Firefox contain "Safari".
 _FAMILIES = (
     ("Edge", ("Edg/", "EdgA/", "EdgiOS/")),
     ("Opera", ("OPR/", "Opera")),
@@ -13,24 +13,24 @@ _FAMILIES = (
     ("Safari", ("Safari/",)),
 )
 _MOBILE = ("Mobile", "Android", "iPhone", "iPad")
-# The Cubot is a telephone.
+# Cubot is a brand of phones.
 _BOT = re.compile(
     r"(?<!cu)bot|crawl|spider|slurp|headless|phantomjs|scrapy|curl/|wget/|python|java/|go-http|libwww|httpclient|okhttp",
     re.IGNORECASE,
 )
-# Longer ones say nothing more, and what is remembered has to have a bound.
-_LONGEST_AGENT = 512
-_LONGEST_ADDRESS = 64
+# A bound, as both values are cached; longer user agents add no information.
+_MAX_AGENT_LENGTH = 512
+_MAX_ADDRESS_LENGTH = 64
 
 
 def browser(user_agent: object) -> str | None:
-    """Reduce what a browser says of itself to family and device; of a bot that says so, there is none."""
-    return _browser(user_agent[:_LONGEST_AGENT]) if isinstance(user_agent, str) else "other/desktop"
+    """Reduce a user agent to browser family and device; return None for a bot that identifies itself."""
+    return _browser(user_agent[:_MAX_AGENT_LENGTH]) if isinstance(user_agent, str) else "other/desktop"
 
 
 def network(ip: object) -> str | None:
-    """Cut an address down to its network, /24 or /48; what is no address has none."""
-    return _network(ip) if isinstance(ip, str) and len(ip) <= _LONGEST_ADDRESS else None
+    """Reduce an IP address to its network, /24 or /48; return None if it is not an address."""
+    return _network(ip) if isinstance(ip, str) and len(ip) <= _MAX_ADDRESS_LENGTH else None
 
 
 @lru_cache(8192)

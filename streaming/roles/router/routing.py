@@ -1,11 +1,11 @@
-"""Filter/router: a record of clicks_raw -> a clean click, a dead letter, or nothing but a reason.
+"""Filter/router: a record of clicks_raw -> a redacted click, a dead letter, or dropped with a reason.
 
-What cannot be read and what lacks a required field is a dead letter. Bots leave: those that say what they are, and
-those whose pace says so, from the page on that makes it too fast; the pages before it have passed. The rest is kept,
-without personal data: only fields that `clicks` declares, so that it does not pass under another name either.
+A record that cannot be parsed or lacks a required field becomes a dead letter. Bots are dropped: those that identify
+themselves, and those that view pages too fast, starting with the page view that exceeds the rate; earlier page views
+have passed. Other records are kept without personal data: only fields that `clicks` declares.
 
-Whether a value makes sense (its type, its range, a known type of event) is not judged here but at landing, which
-quarantines with every rule that was broken and can be asked to try again.
+Types, ranges and unknown event types are not checked here. Landing checks them, lists every broken rule in quarantine
+and can redrive the records.
 """
 
 import json
@@ -15,48 +15,48 @@ from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from config.declarations import topics
-from streaming.roles.router.page_rate import Pace
+from streaming.roles.router.page_rate import PageRate
 from streaming.roles.router.redaction import browser, network
 
 Document = dict[str, Any]
 
 
 class Decision(NamedTuple):
-    """What becomes of a record; `value` is what is written, if anything is."""
+    """The outcome of one record; `value` is the value to write, empty if nothing is written."""
 
-    outcome: Literal["kept", "left", "dead"]
+    outcome: Literal["kept", "dropped", "dead"]
     reason: str
     value: bytes
 
 
 class Contract(NamedTuple):
-    """What the two topics declare: the fields a click must have and those it may keep."""
+    """The fields that a raw click must have and those that it may keep, as the two topics declare them."""
 
     required: tuple[str, ...]
     by_type: Mapping[str, tuple[str, ...]]
-    """Required of one type of event only."""
+    """Fields required only for one event type."""
     kept: frozenset[str]
 
 
 class Unreadable(Exception):
-    """A record is no JSON object."""
+    """The record is not a JSON object."""
 
 
-def route(contract: Contract, pace: Pace, offset: int, value: bytes | None) -> Decision:
-    """Decide on one record; whatever its bytes are, there is a decision."""
+def route(contract: Contract, page_rate: PageRate, offset: int, value: bytes | None) -> Decision:
+    """Decide on one record, whatever its bytes are."""
     try:
         document = _read(value)
     except Unreadable as why:
         return Decision("dead", f"unreadable: {why}", value or b"")
     try:
-        return _decide(contract, pace, offset, document)
-    except (ValueError, RecursionError):  # read, but not to be written: a number like 1e999, or too deep a nesting
-        return Decision("dead", "unreadable: not JSON when written again", value or b"")
+        return _decide(contract, page_rate, offset, document)
+    except (ValueError, RecursionError):  # parsed, but not serializable: a number like 1e999, or nested too deeply
+        return Decision("dead", "unreadable: cannot be written as JSON", value or b"")
 
 
 @cache
 def contract() -> Contract:
-    """Put together what is declared of the raw and of the clean clicks."""
+    """Build the contract from the declarations of `clicks_raw` and `clicks`."""
     raw, clean = topics()["clicks_raw"].events, topics()["clicks"].events
     by_type: dict[str, tuple[str, ...]] = {}
     for clause in raw.get("allOf", ()):
@@ -66,19 +66,19 @@ def contract() -> Contract:
     return Contract(tuple(raw["required"]), by_type, frozenset(raw["properties"]) & frozenset(clean["properties"]))
 
 
-def _decide(contract: Contract, pace: Pace, offset: int, document: Document) -> Decision:
+def _decide(contract: Contract, page_rate: PageRate, offset: int, document: Document) -> Decision:
     missing = _missing(contract, document)
     agent = browser(document.get("user_agent"))
     if missing:
         return Decision("dead", f"missing: {missing}", _redacted(contract, document, agent))
     if agent is None:
-        return Decision("left", "bot: agent", b"")
+        return Decision("dropped", "bot: agent", b"")
     user, at_ms = document["user_id"], _milliseconds(document["event_time"])
     if at_ms is not None and isinstance(user, str):
         if document["type"] == "page_view":
-            pace.see(offset, user, at_ms)
-        if pace.too_fast(offset, user, at_ms):
-            return Decision("left", "bot: rate", b"")
+            page_rate.add(offset, user, at_ms)
+        if page_rate.too_fast(offset, user, at_ms):
+            return Decision("dropped", "bot: rate", b"")
     return Decision("kept", "", _redacted(contract, document, agent))
 
 
@@ -111,7 +111,7 @@ def _read(value: bytes | None) -> Document:
         document = _READER.decode(value.decode())
     except UnicodeDecodeError:
         raise Unreadable("not UTF-8") from None
-    except (ValueError, RecursionError):  # no JSON, thousands of digits, or nested a thousand times
+    except (ValueError, RecursionError):  # not JSON, thousands of digits, or nested too deeply
         raise Unreadable("not JSON") from None
     if not isinstance(document, dict):
         raise Unreadable("not an object")
@@ -131,5 +131,5 @@ def _refuse(constant: str) -> None:
 
 
 _READER = json.JSONDecoder(parse_constant=_refuse)
-# Escaped, so that half a surrogate pair is no trouble to write.
+# ASCII only: a lone surrogate can then be written.
 _WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circular=False)

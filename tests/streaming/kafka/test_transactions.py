@@ -15,7 +15,7 @@ from raw_clicks import committed_since
 from config.kafka import python_options
 from config.settings import Settings
 from local.broker import Broker
-from streaming.kafka.consumer import Again
+from streaming.kafka.consumer import RetryBatchError
 from streaming.kafka.transactions import Message, Transactions, process_id
 
 
@@ -49,7 +49,7 @@ def test_a_log_that_is_silent_is_not_waited_for_and_the_next_try_counts_once(
         assert pid
         os.kill(pid, signal.SIGSTOP)
         try:
-            with pytest.raises(Again):
+            with pytest.raises(RetryBatchError):
                 write(transactions, topic, "second")
         finally:
             os.kill(pid, signal.SIGCONT)
@@ -64,7 +64,7 @@ def test_the_next_producer_of_an_id_ends_what_the_last_one_left(settings: Settin
         left._producer.send(topic, b"half done").get(timeout=30)
         with closing(Transactions(settings, "test", topic)) as next_one:
             write(next_one, topic, "done")
-        with pytest.raises(Again):
+        with pytest.raises(RetryBatchError):
             write(left, topic, "too late")
     assert written(settings, topic) == [b"done"]
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from streaming.landing import parse as parsing
-from streaming.landing.job import typed
 from streaming.landing.parse import contracts, landing_columns, parse
+from streaming.landing.write import typed
 
 ARRIVAL = datetime(2026, 1, 5, 12, 0, 1, tzinfo=UTC)
 GOOD: dict[str, Any] = {
@@ -148,7 +148,7 @@ def test_a_column_that_two_tables_declare_differently_keeps_its_type_in_each(
         ("payments", 0, 1, b"o1", spelled(paid), None, ARRIVAL),
     ]
     monkeypatch.setattr(parsing, "contracts", lambda: promised)
-    parsing._steps.cache_clear()
+    parsing._projections.cache_clear()
     try:
         judged = parse(spark.createDataFrame(rows, RECORD)).orderBy("offset")
         here = judged.toArrow()
@@ -157,7 +157,7 @@ def test_a_column_that_two_tables_declare_differently_keeps_its_type_in_each(
             assert by_spark["user_id"] == user
             assert typed(here, contract).to_pylist()[number] == by_spark
     finally:
-        parsing._steps.cache_clear()
+        parsing._projections.cache_clear()
 
 
 JSON = st.recursive(

@@ -62,7 +62,7 @@ def routed(log: Settings) -> Routed:
 
 
 def test_every_record_is_where_the_decision_on_it_says_in_order_with_key_and_time(log: Settings, routed: Routed):
-    assert (routed.progress.records, routed.progress.lag, routed.progress.again) == (len(routed.records), 0, 0)
+    assert (routed.progress.records, routed.progress.lag, routed.progress.retried) == (len(routed.records), 0, 0)
     assert routed.clicks == clicks_of(log, routed.records)
 
 
@@ -74,11 +74,11 @@ def test_every_click_of_a_visitor_is_there_as_often_as_it_came_and_in_clean_form
     first_pages = found - visitors
     assert not visitors - found
     assert {json.loads(value)["event_id"] for value in first_pages} <= fast
-    assert routed.counts.left["bot: rate"] + first_pages.total() == len(fast)
+    assert routed.counts.dropped["bot: rate"] + first_pages.total() == len(fast)
 
 
 def test_every_bot_that_says_so_is_counted_and_gone(routed: Routed):
-    assert routed.counts.left["bot: agent"] == sum(r.kind == "agent" for r in routed.records)
+    assert routed.counts.dropped["bot: agent"] == sum(r.kind == "agent" for r in routed.records)
 
 
 def test_every_broken_record_is_a_dead_letter_with_its_reason_or_kept_for_landing(routed: Routed):
@@ -104,7 +104,7 @@ def test_dead_letters_are_as_declared_and_what_was_readable_has_lost_its_persona
 
 
 def test_nothing_is_left_uncounted(routed: Routed):
-    assert routed.counts.kept + routed.counts.left.total() == routed.progress.records
+    assert routed.counts.kept + routed.counts.dropped.total() == routed.progress.records
 
 
 def test_hostile_records_do_not_stop_it(log: Settings):
@@ -128,7 +128,7 @@ def test_hostile_records_do_not_stop_it(log: Settings):
     reasons = [json.loads(r.value)["reason"] for r in committed_since(log, before, "dead_letter")[0]]
     assert [reason.split(" (")[0] for reason in reasons] == [
         "unreadable: not JSON",
-        "too large when written again",
+        "too large after redaction",
         "unreadable: not JSON",
         "unreadable: no value",
     ]

@@ -1,9 +1,9 @@
-"""Pace: what a memory says depends on the records within its reach, and on nothing else."""
+"""Page rate: what a memory says depends on the records within its reach, and on nothing else."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.roles.router.page_rate import Pace
+from streaming.roles.router.page_rate import PageRate
 
 
 @given(
@@ -12,10 +12,10 @@ from streaming.roles.router.page_rate import Pace
 )
 def test_a_memory_made_anew_decides_as_the_one_that_was_there_all_along(seen: list[tuple[str, int]], since: int):
     reach = 15
-    old, new = (Pace(pages=4, span_ms=10_000, reach=reach) for _ in range(2))
+    old, new = (PageRate(pages=4, span_ms=10_000, reach=reach) for _ in range(2))
     for offset, (user, at) in enumerate(seen):
         answers = []
         for memory in (old, new) if offset >= since - reach else (old,):
-            memory.see(offset, user, at * 1000)
+            memory.add(offset, user, at * 1000)
             answers.append(memory.too_fast(offset, user, at * 1000))
         assert offset < since or answers[0] == answers[-1]

@@ -14,7 +14,7 @@ from raw_clicks import NOON, decided, raw, records_of
 from config.declarations import topics
 from config.settings import RouterSettings, Settings
 from local.simulator.plan import Plan
-from streaming.roles.router.page_rate import Pace
+from streaming.roles.router.page_rate import PageRate
 from streaming.roles.router.routing import Decision, contract, route
 
 SHOPS = [
@@ -23,13 +23,13 @@ SHOPS = [
 ]
 
 
-def pace() -> Pace:
-    return Pace(pages=10, span_ms=10_000, reach=1_000)
+def page_rate() -> PageRate:
+    return PageRate(pages=10, span_ms=10_000, reach=1_000)
 
 
-def decide(value: Any, memory: Pace | None = None, offset: int = 0) -> Decision:
+def decide(value: Any, memory: PageRate | None = None, offset: int = 0) -> Decision:
     raw_bytes = json.dumps(value).encode() if isinstance(value, dict) else value
-    return route(contract(), memory or pace(), offset, raw_bytes)
+    return route(contract(), memory or page_rate(), offset, raw_bytes)
 
 
 def test_a_kept_click_has_lost_its_personal_data():
@@ -56,7 +56,7 @@ def test_what_landing_judges_is_kept_for_it():
 
 @pytest.mark.parametrize("said", ["Googlebot/2.1", "python-requests/2.32.3", "curl/8.11.0", "X HeadlessChrome/131.0"])
 def test_a_bot_that_says_so_leaves(said: str):
-    assert decide(raw(user_agent=said)) == ("left", "bot: agent", b"")
+    assert decide(raw(user_agent=said)) == ("dropped", "bot: agent", b"")
 
 
 @pytest.mark.parametrize("name", topics()["clicks_raw"].events["required"])
@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_a_dead_letter_as_it_came(value: bytes | None, re
 
 def test_a_number_beyond_all_numbers_is_not_written():
     value = json.dumps(raw()).replace("1500", "1e999").encode()
-    assert decide(value) == ("dead", "unreadable: not JSON when written again", value)
+    assert decide(value) == ("dead", "unreadable: cannot be written as JSON", value)
 
 
 def test_of_a_field_given_twice_the_last_counts_once():
@@ -121,7 +121,7 @@ def test_half_a_surrogate_pair_is_kept_as_it_was_escaped():
 
 @given(st.binary() | st.text().map(str.encode))
 def test_no_bytes_make_it_fail(value: bytes):
-    assert decide(value).outcome in ("dead", "left", "kept")
+    assert decide(value).outcome in ("dead", "dropped", "kept")
 
 
 JSON = st.recursive(
@@ -139,7 +139,7 @@ def test_no_values_make_it_fail_and_no_personal_data_passes(fields: dict[str, An
         assert set(json.loads(decision.value)) <= set(topics()["clicks"].events["properties"])
 
 
-def pages(memory: Pace, seconds: list[float], user: str = "u1", first: int = 0) -> list[str]:
+def pages(memory: PageRate, seconds: list[float], user: str = "u1", first: int = 0) -> list[str]:
     """Let a user look at pages at some times, and say what becomes of each."""
     return [
         decide(raw(user_id=user, event_time=(NOON + timedelta(seconds=at)).isoformat()), memory, first + number).outcome
@@ -148,25 +148,25 @@ def pages(memory: Pace, seconds: list[float], user: str = "u1", first: int = 0) 
 
 
 def test_pages_faster_than_people_can_read_are_a_bots_from_the_tenth_on():
-    assert pages(pace(), [n * 0.15 for n in range(40)]) == ["kept"] * 9 + ["left"] * 31
+    assert pages(page_rate(), [n * 0.15 for n in range(40)]) == ["kept"] * 9 + ["dropped"] * 31
 
 
 def test_a_hasty_visitor_is_no_bot():
-    assert set(pages(pace(), [n * 2.5 for n in range(40)])) == {"kept"}
+    assert set(pages(page_rate(), [n * 2.5 for n in range(40)])) == {"kept"}
 
 
 def test_pages_that_come_out_of_order_are_counted_where_they_happened():
     times = [n * 0.15 for n in range(40)]
     random.Random(1).shuffle(times)
-    assert pages(pace(), times)[12:] == ["left"] * 28
+    assert pages(page_rate(), times)[12:] == ["dropped"] * 28
 
 
 def test_a_page_view_that_is_sent_again_and_again_is_no_pace():
-    assert set(pages(pace(), [1.0] * 40)) == {"kept"}
+    assert set(pages(page_rate(), [1.0] * 40)) == {"kept"}
 
 
 def test_what_else_a_bot_does_among_its_pages_leaves_with_them():
-    memory = pace()
+    memory = page_rate()
     pages(memory, [n * 0.15 for n in range(20)])
     assert decide(raw(type="add_to_cart", quantity=1), memory, 20).reason == "bot: rate"
     assert decide(raw(type="add_to_cart", quantity=1, user_id="u2"), memory, 21).outcome == "kept"
@@ -180,6 +180,6 @@ def test_of_the_simulators_bots_only_first_pages_pass_and_no_visitor_is_taken_fo
     assert not [r for r, d in found if r.label != "bot" and d.reason.startswith("bot")]
     fast = [(r, d) for r, d in found if r.kind == "rate"]
     passed = Counter(r.key for r, d in fast if d.outcome == "kept")
-    # Nine pages are nobody's pace; some more may be under way while others have come already.
+    # Nine pages are nobody's page_rate; some more may be under way while others have come already.
     assert max(passed.values()) <= RouterSettings().bot_pages + 4
     assert passed.total() < 0.1 * len(fast)

@@ -1,0 +1,27 @@
+{#- The Lambda merge. Both macros read the CTEs `batch`, `stream` and `fence`, and take each row from one side only:
+    no window is counted twice or missed, however old the batch is and however far the stream lags. -#}
+{#- Rows become final: batch rows that were final before the fence, and stream rows that become final from it on. -#}
+{% macro merge_by_final_at(final_at) %}
+    select *
+    from batch
+    where {{ final_at }} < (select complete_until from fence)
+    union all
+    select *
+    from stream
+    where {{ final_at }} >= (select complete_until from fence)
+{% endmacro %}
+
+{#- Rows never become final: stream rows that changed from the fence on, and batch rows of all other keys. -#}
+{% macro merge_by_changed_at(changed_at, key) %}
+    select *
+    from stream
+    where {{ changed_at }} >= (select complete_until from fence)
+    union all
+    select batch.*
+    from batch
+    left anti join
+        (select * from stream where {{ changed_at }} >= (select complete_until from fence)) as changed
+        on {% for column in key -%}
+            changed.{{ column }} = batch.{{ column }}{{ " and " if not loop.last }}
+        {%- endfor %}
+{% endmacro %}
