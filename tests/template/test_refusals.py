@@ -13,7 +13,7 @@ pytestmark = pytest.mark.template
 
 
 @pytest.mark.parametrize(
-    ("answers", "told"),
+    ("answers", "message"),
     [
         ({"project_name": "   ", "project_slug": "fine"}, "project_name is blank"),
         ({"project_name": 'Ann"s', "project_slug": "fine"}, "project_name 'Ann\"s': start with a letter or digit"),
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.template
     ],
 )
 def test_a_bad_answer_is_named_and_leaves_nothing(
-    tmp_path: Path, answers: dict[str, str], told: str, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, answers: dict[str, str], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "here"
     folder.mkdir()
@@ -38,7 +38,7 @@ def test_a_bad_answer_is_named_and_leaves_nothing(
         cookiecutter(
             str(ROOT), no_input=True, extra_context=NAMED | answers, output_dir=str(folder), default_config=True
         )
-    assert told in str(error.value) + "".join(capfd.readouterr())
+    assert message in str(error.value) + "".join(capfd.readouterr())
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
     assert list(folder.iterdir()) == []
 
