@@ -21,7 +21,7 @@ from streaming.query_errors import explain_failure
         ),
         (
             "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] other",
-            "what it keeps has another form",
+            "its state has another schema than its configuration requires",
             "lakehouse stream reset landing",
         ),
         ("java.io.IOException: No space left on device", "No space left on device", "lakehouse stream run landing"),
