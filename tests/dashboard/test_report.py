@@ -147,7 +147,7 @@ def test_a_long_history_of_freshness_keeps_its_worst_moments() -> None:
     rows = [{"answer": "stream", "at": NOON + timedelta(seconds=n), "seconds": 1.0 + n % 7} for n in range(5_000)]
     rows[2_345]["seconds"] = 600.0
     drawn = charts._thinned(rows)
-    assert len(drawn) <= charts.MOST_POINTS
+    assert len(drawn) <= charts.MAX_POINTS
     assert max(row["seconds"] for row in drawn) == 600.0
     assert charts._thinned(rows[:50]) == rows[:50]
 
