@@ -107,7 +107,7 @@ def test_the_page_needs_nothing_from_outside(fresh_home: Settings, monkeypatch: 
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
     assert "<script" not in page
     assert "<b>2.0 s</b>stream: from arrival until landed, half of the time; 95 % within 2.9 s" in page
-    assert "1,000 records came through Kafka" in page
+    assert "1,000 records arrived through Kafka" in page
 
 
 def test_an_empty_home_says_what_to_do(fresh_home: Settings) -> None:
