@@ -1,4 +1,4 @@
-"""The command line: mounts the `commands` module of every package, and says errors in words."""
+"""The command line: mounts the `commands` module of every package, and prints errors without a traceback."""
 
 import atexit
 import contextlib
@@ -14,14 +14,14 @@ from rich.console import Console
 from config.errors import LakehouseError
 
 PACKAGES = ("local", "lake", "streaming", "expectations", "batch", "replay", "dashboard", "operations")
-HELP = """Lambda and Kappa on the same events, on the real parts.
+HELP = """Lambda and Kappa on the same events, with Kafka, Spark, Delta and dbt.
 
-Begin with:  lakehouse doctor  ·  lakehouse demo
+Start with:  lakehouse doctor  ·  lakehouse demo
 """
 
 
 def build() -> typer.Typer:
-    """Mount every `commands.py` found in the packages, so that leaving out a feature is deleting its files."""
+    """Mount every `commands.py` of the packages: to remove a feature, delete its files."""
     app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
     for name in PACKAGES:
         for module in _command_modules(name):
@@ -30,20 +30,20 @@ def build() -> typer.Typer:
 
 
 def run() -> None:
-    """Run a command in a process of its own, which ends with the command's exit code.
+    """Run a command and exit the process with its exit code.
 
-    Threads of Arrow that still wait for work now and then abort a process in the interpreter's very last steps, also
-    after a command that succeeded: these steps are left out.
+    The process ends with os._exit: idle Arrow threads sometimes abort it while the interpreter shuts down, even after
+    a command that succeeded.
     """
-    code = 1  # of an error that nobody caught
+    code = 1  # for an uncaught error
 
     def leave() -> None:
         for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(BrokenPipeError):  # nobody reads on
+            with contextlib.suppress(BrokenPipeError):  # the reader has closed the pipe
                 stream.flush()
         os._exit(code)
 
-    atexit.register(leave)  # first of all, so that it comes last
+    atexit.register(leave)  # registered first, so it runs last
     try:
         main()
         code = 0
@@ -56,7 +56,7 @@ def run() -> None:
 
 
 def main() -> None:
-    """Run a command; a mistake of the user is a message and an exit code, not a traceback."""
+    """Run a command; for a LakehouseError, print a message and exit with its code, without a traceback."""
     try:
         build()()
     except LakehouseError as error:
@@ -68,10 +68,10 @@ def main() -> None:
 
 
 def _command_modules(package: str) -> list[str]:
-    """Find the modules by their files: to import a package just to look into it takes seconds."""
+    """Find the modules by their files: importing the packages to look into them would take seconds."""
     found = importlib.util.find_spec(package)
     if found is None or found.origin is None:
-        return []  # this feature was left out
+        return []  # a project without this feature
     root = Path(found.origin).parents[1]
     files = (file.relative_to(root).with_suffix("") for file in (root / package).rglob("commands.py"))
     return sorted(".".join(file.parts) for file in files)

@@ -15,7 +15,7 @@ ARCHIVE = "bronze.events"
 def archive(spark: SparkSession, settings: Settings, plan: Plan) -> int:
     """Write the archive of a plan; give how many records it has."""
     frame, _ = generated(spark, plan)
-    in_order = Window.partitionBy("place").orderBy("arrival_ms", "tie")
+    in_order = Window.partitionBy("partition_index").orderBy("arrival_ms", "tie")
     rows = frame.select(
         *topic_and_partition(plan),
         (F.row_number().over(in_order) - 1).cast("bigint").alias("offset"),

@@ -49,12 +49,12 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     latest: list[Progress] = []
     failed: list[BaseException] = []
 
-    def watch(seen: list[Progress]) -> None:
+    def on_progress(seen: list[Progress]) -> None:
         latest[:] = seen
 
     def stream() -> None:
         try:
-            runner.run(chosen, until_caught_up=False, watch=watch)
+            runner.run(chosen, until_caught_up=False, on_progress=on_progress)
         except BaseException as error:
             failed.append(error)
 

@@ -1,1 +1,1 @@
-"""What is declared: settings, topics, tables, Spark defaults, jars."""
+"""Declarations: settings, topics, tables, rules, Spark defaults, jars."""

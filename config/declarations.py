@@ -1,4 +1,4 @@
-"""Topics and tables as declared in config/topics and config/tables, one YAML file each."""
+"""Load the declarations of topics (config/topics) and tables (config/tables), one YAML file each."""
 
 import re
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "bo
 
 
 def _duration(text: Any) -> Any:
-    """Read '10 minutes' as a duration and 'never' as none."""
+    """Parse '10 minutes' to a timedelta and 'never' to None."""
     if text == "never":
         return None
     match = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", str(text))
@@ -32,7 +32,7 @@ def _duration(text: Any) -> Any:
 
 
 def _retention(text: Any) -> Any:
-    """Read how long, or how much, Kafka keeps of a topic, as its two topic settings."""
+    """Parse a retention time or size to the two Kafka topic settings."""
     if text == "forever":
         return {"retention.ms": "-1", "retention.bytes": "-1"}
     if match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", str(text)):
@@ -43,20 +43,20 @@ def _retention(text: Any) -> Any:
 
 
 class Declaration(BaseModel):
-    """Something declared in a YAML file: frozen, and an unknown key is an error."""
+    """Base class of a declaration in a YAML file: frozen; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Lateness(Declaration):
-    """When an event counts as late, and when its clock counts as wrong."""
+    """An event is late if it arrives after event time + allowance, invalid if before event time - max_clock_ahead."""
 
     allowance: Annotated[timedelta | None, BeforeValidator(_duration)]
     max_clock_ahead: Annotated[timedelta, BeforeValidator(_duration)]
 
 
 class Topic(Declaration):
-    """A topic of the log: its key, its place in Kafka, and the form of its events."""
+    """A Kafka topic: its key, partitions and retention, and the JSON schema of its events."""
 
     name: str
     description: str
@@ -69,17 +69,17 @@ class Topic(Declaration):
 
     @property
     def types(self) -> list[str]:
-        """Name the event types the topic may carry."""
+        """List the event types that the topic may contain."""
         return list(self.events["properties"]["type"]["enum"])
 
     @property
     def payload_ddl(self) -> str:
-        """Give the Spark type that its events are parsed into."""
+        """Return the Spark schema of its events, as DDL."""
         return _ddl(self.events["properties"])
 
 
 class Column(Declaration):
-    """A column of a table; `from` is its path in the event: its own name by default, null if readers derive it."""
+    """A column of a table; `from` is its path in the event: by default its own name, null if readers derive it."""
 
     type: str
     description: str
@@ -87,7 +87,7 @@ class Column(Declaration):
 
 
 class Table(Declaration):
-    """A Delta table: its columns in order, its key, and the topic it is landed from, if any."""
+    """A Delta table: its columns in order, its key and, if landing writes it, its topic."""
 
     name: str = Field(pattern=r"^(bronze|silver|gold|batch|ops)\.[a-z_]+$")
     description: str
@@ -97,39 +97,39 @@ class Table(Declaration):
     versioned_by: str | None = None
     partitioned_by: list[str] = []
     lateness_of: str | None = None
-    """The topic whose disorder its rows have: they come in the order of that topic's table."""
+    """The topic whose lateness applies to the rows: they arrive in the order of that topic's table."""
 
     final_at: str | None = None
-    """The event time, in SQL, from which a row no longer changes; none: it may always change."""
+    """SQL: the event time from which a row no longer changes. None: a row may always change."""
 
     changed_at: str | None = None
-    """Of a table whose rows are never final, the column with the event time of their last change."""
+    """For a table whose rows are never final: the column with the event time of the last change."""
 
     @property
     def layer(self) -> str:
-        """Name the layer: bronze, silver, gold, batch or ops."""
+        """Return the layer: bronze, silver, gold, batch or ops."""
         return self.name.partition(".")[0]
 
     @property
     def stored(self) -> dict[str, Column]:
-        """Give the columns that are written; the end of a version is derived by whoever reads."""
+        """Return the columns that are stored. The end of a version is not: readers derive it."""
         return {name: column for name, column in self.columns.items() if column.source is not None}
 
     @property
     def ddl(self) -> str:
-        """Give the stored columns as SQL."""
+        """Return the stored columns as DDL."""
         return ", ".join(f"`{name}` {column.type}" for name, column in self.stored.items())
 
     @property
     def valid_to(self) -> str | None:
-        """Say, in SQL, when a version ends: where the next one of its key begins; the log's order breaks ties."""
+        """Return the SQL for the end of a version: the start of its key's next version; offsets break ties."""
         if self.versioned_by is None:
             return None
         return f"lead(valid_from) over (partition by {self.versioned_by} order by valid_from, partition, offset)"
 
     @property
     def disorder(self) -> timedelta | None:
-        """Say how far, in event time, a row may lie behind another that landed before it, if arrivals are in order."""
+        """Return how far a row's event time may lie behind that of an earlier row, if arrivals are in order."""
         lateness = topics()[str(self.topic or self.lateness_of)].lateness
         return None if lateness.allowance is None else lateness.allowance + lateness.max_clock_ahead
 
@@ -144,13 +144,13 @@ D = TypeVar("D", bound=Declaration)
 
 @cache
 def topics(folder: Path = TOPICS) -> dict[str, Topic]:
-    """Read every declared topic, by name."""
+    """Load every declared topic, by name."""
     return {file.stem: _validated(Topic, file, _yaml(file)) for file in sorted(folder.glob("*.yaml"))}
 
 
 @cache
 def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Table]:
-    """Read every declared table, by name; what `_landed.yaml` declares is part of each table with a topic."""
+    """Load every declared table, by name; tables with a topic also get the columns of `_landed.yaml`."""
     landed = _yaml(folder / "_landed.yaml")["columns"] if (folder / "_landed.yaml").exists() else {}
     found = {}
     for file in sorted(folder.glob("[a-z]*.yaml")):
@@ -178,7 +178,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
 
 
 def topic_named(name: str, folder: Path = TOPICS, file: Path | None = None) -> Topic:
-    """Find a topic by its name, or say which name was meant."""
+    """Return a topic by name; for an unknown name, suggest the nearest one."""
     found = topics(folder)
     if name not in found:
         where = f"{file}: topic: " if file else ""
@@ -187,7 +187,7 @@ def topic_named(name: str, folder: Path = TOPICS, file: Path | None = None) -> T
 
 
 def table_named(name: str) -> Table:
-    """Find a table by its name, or say which name was meant."""
+    """Return a table by name; for an unknown name, suggest the nearest one."""
     found = tables()
     if name not in found:
         raise LakehouseError(f"There is no table '{name}': {nearest(name, list(found))}")
@@ -195,7 +195,7 @@ def table_named(name: str) -> Table:
 
 
 def landed_tables() -> list[Table]:
-    """List the tables that are landed from a topic."""
+    """List the tables that landing writes from a topic."""
     return [table for table in tables().values() if table.topic]
 
 
@@ -226,7 +226,7 @@ def _yaml(file: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise LakehouseError(f"{file} is not YAML: {error}") from None
     if not isinstance(declared, dict):
-        raise LakehouseError(f"{file} must hold keys and values.")
+        raise LakehouseError(f"{file} must contain keys and values.")
     return declared
 
 
@@ -244,10 +244,10 @@ def _validated(kind: type[D], file: Path, declared: dict[str, Any]) -> D:
                 lines.append(f"{file}: unknown key '{key}': {nearest(str(problem['loc'][-1]), allowed)}")
             else:
                 lines.append(f"{file}: {key}: {problem['msg']}")
-        raise LakehouseError("\n".join(lines), f"Mend {file}.") from None
+        raise LakehouseError("\n".join(lines), f"Correct {file}.") from None
 
 
 def _check_names(file: Path, key: str, names: Iterable[str], allowed: list[str]) -> None:
     for name in names:
         if name not in allowed:
-            raise LakehouseError(f"{file}: {key}: there is no '{name}': {nearest(name, allowed)}", f"Mend {file}.")
+            raise LakehouseError(f"{file}: {key}: there is no '{name}': {nearest(name, allowed)}", f"Correct {file}.")

@@ -1,13 +1,13 @@
-"""The one error a user may see: what was wrong, and the command that mends it."""
+"""The only error class that users see: what is wrong, and the command that fixes it."""
 
 
 class LakehouseError(Exception):
-    """Report a mistake or a missing condition without a traceback; the command line exits with `exit_code`."""
+    """A user's mistake or an unmet precondition: shown without a traceback; the command exits with `exit_code`."""
 
     exit_code = 2
 
     def __init__(self, problem: str, hint: str = "") -> None:
-        """Say what is wrong in `problem` and, in `hint`, what the user can do about it."""
+        """Store what is wrong (`problem`) and what the user can do about it (`hint`)."""
         super().__init__(problem)
         self.problem = problem
         self.hint = hint

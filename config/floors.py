@@ -1,7 +1,7 @@
 """Floors: a module imports its own floor or a lower one; `python -m config.floors` lists every import that does not.
 
-`make lint` runs it. Code on a higher floor is reached only by discovery: jobs, commands, views and the like are found
-by their files, so that leaving a feature out means deleting its files.
+`make lint` runs it. Code on a higher floor is reached only by discovery: jobs, commands and views are found by their
+files, so a feature is removed by deleting its files.
 """
 
 import ast
@@ -29,7 +29,7 @@ def upward_imports(root: Path = ROOT) -> list[str]:
 
 
 def _imported(file: Path) -> Iterator[tuple[int, str]]:
-    """Yield the line and the top-level package of every import, also of those inside functions."""
+    """Yield the line and the top-level package of every import, including those inside functions."""
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name.partition(".")[0]) for alias in node.names)

@@ -1,4 +1,4 @@
-"""Ivy: run the one pyspark ships, with progress, and say what went wrong when it fails."""
+"""Run the Ivy that pyspark ships, show its progress, and explain a failure."""
 
 import importlib.util
 import re
@@ -19,31 +19,31 @@ from config.errors import LakehouseError
 from config.java import find_java
 from config.settings import Settings
 
-ATTEMPTS = 2  # Ivy goes on where it stopped, and a repository that hiccups is the usual reason
-MEND = """\
+ATTEMPTS = 2  # Ivy continues where it stopped; most failures are a repository's temporary errors
+HINT = """\
 Check the network (Java takes proxies from JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=... -Dhttps.proxyPort=...), or name your
 company's mirror: LAKEHOUSE_MAVEN_MIRROR=<address>, or LAKEHOUSE_IVY_SETTINGS=<an Ivy settings file>.
-Then run `make setup` again; it goes on where it stopped."""
+Then run `make setup` again; it continues where it stopped."""
 
 
 class Meter(Protocol):
-    """What is told how many jars were found and have arrived."""
+    """A callback that shows how many jars were found and downloaded."""
 
     def __call__(self, found: int, arrived: int) -> None:
-        """Show the state."""
+        """Show the two counts."""
 
 
 def resolve(settings: Settings, ivy_file: Path, target: Path, cache: Path, expected: int) -> None:
-    """Fill `target` with a folder of jars per conf of `ivy_file`."""
+    """Download the jars of `ivy_file` into `target`, one folder per Ivy configuration."""
     with tempfile.TemporaryDirectory() as folder, _meter(expected) as meter:
         command = [
             str(find_java().command),
-            f"-Divy.default.ivy.user.dir={cache}",  # else it reads and writes below ~/.ivy2
+            f"-Divy.default.ivy.user.dir={cache}",  # by default Ivy reads and writes ~/.ivy2
             *("-jar", str(_ivy_jar())),
             *("-cache", str(cache)),
             *_settings_option(settings, Path(folder)),
             *("-ivy", str(ivy_file)),
-            # Relative to the working folder: in a path of the user, brackets would be read as part of the pattern.
+            # Relative to the working folder: Ivy would read brackets in an absolute path as part of the pattern.
             *("-retrieve", "[conf]/[artifact]-[revision](-[classifier]).[ext]"),
         ]
         for attempt in range(ATTEMPTS):
@@ -52,11 +52,11 @@ def resolve(settings: Settings, ivy_file: Path, target: Path, cache: Path, expec
                 return
             if attempt + 1 < ATTEMPTS:
                 time.sleep(1)
-    raise LakehouseError("The jars could not be fetched. Ivy says:\n" + "\n".join(telling(log)), MEND)
+    raise LakehouseError("The jars could not be downloaded. Ivy's output:\n" + "\n".join(error_lines(log)), HINT)
 
 
 def mirror_settings(address: str) -> str:
-    """Render an Ivy settings file with one Maven repository in place of Maven Central."""
+    """Return an Ivy settings file that replaces Maven Central by one Maven repository."""
     return f"""<ivysettings>
   <settings defaultResolver="mirror"/>
   <resolvers>
@@ -66,8 +66,8 @@ def mirror_settings(address: str) -> str:
 """
 
 
-def telling(log: list[str], lines: int = 8) -> list[str]:
-    """Pick the lines that say why from Ivy's output, without passwords in addresses."""
+def error_lines(log: list[str], lines: int = 8) -> list[str]:
+    """Return the error lines of Ivy's output, without the passwords in addresses."""
     clean = [re.sub(r"//[^/@\s]*@", "//", line.strip(" \t:")) for line in log]
     reasons = [line for line in clean if re.search(r"error|exception|failed|refused|unknown ?host|denied", line, re.I)]
     return [f"  {line}" for line in list(dict.fromkeys(reasons or filter(None, clean)))[-lines:]]
@@ -77,18 +77,18 @@ def _settings_option(settings: Settings, folder: Path) -> list[str]:
     if settings.ivy_settings:
         if not settings.ivy_settings.is_file():
             raise LakehouseError(
-                f"There is no Ivy settings file {settings.ivy_settings}.", "Mend or unset LAKEHOUSE_IVY_SETTINGS."
+                f"There is no Ivy settings file {settings.ivy_settings}.", "Correct or unset LAKEHOUSE_IVY_SETTINGS."
             )
         return ["-settings", str(settings.ivy_settings.absolute())]
     if settings.maven_mirror:
         file = folder / "ivysettings.xml"
         file.write_text(mirror_settings(settings.maven_mirror))
         return ["-settings", str(file)]
-    return []  # Ivy's own: Maven Central
+    return []  # Ivy's default: Maven Central
 
 
 def _run(command: list[str], folder: Path, meter: Meter) -> tuple[int, list[str]]:
-    """Run Ivy in `folder`, count the jars it speaks of, and keep what it said."""
+    """Run Ivy in `folder`, count the jars that its output names; return exit code and output."""
     log: list[str] = []
     found = arrived = 0
     with subprocess.Popen(
@@ -112,9 +112,9 @@ def _ivy_jar() -> Path:
 
 @contextmanager
 def _meter(expected: int) -> Iterator[Meter]:
-    """Show a bar on a terminal, and a line now and then elsewhere."""
+    """Show a progress bar on a terminal, and otherwise a line from time to time."""
     if not sys.stderr.isatty():
-        print(f"Fetching {expected or 'the'} jars (about a minute, once) ...", file=sys.stderr, flush=True)
+        print(f"Downloading {expected or 'the'} jars (about a minute, once) ...", file=sys.stderr, flush=True)
         yield _lines(expected)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -123,7 +123,7 @@ def _meter(expected: int) -> Iterator[Meter]:
 
         def show(found: int, arrived: int) -> None:
             if arrived:
-                progress.update(bar, completed=arrived, description="Fetching jars (once)")
+                progress.update(bar, completed=arrived, description="Downloading jars (once)")
             else:
                 progress.update(bar, completed=found)
 
@@ -131,12 +131,12 @@ def _meter(expected: int) -> Iterator[Meter]:
 
 
 def _lines(expected: int, every: int = 20) -> Meter:
-    said = 0
+    shown = 0
 
-    def show(found: int, arrived: int) -> None:  # noqa: ARG001 - looking up is quick to tell and slow to read
-        nonlocal said
-        if arrived >= said + every:
-            said = arrived
+    def show(found: int, arrived: int) -> None:  # noqa: ARG001 - looking up takes too short to report
+        nonlocal shown
+        if arrived >= shown + every:
+            shown = arrived
             print(f"  {arrived} of {expected or '?'} jars", file=sys.stderr, flush=True)
 
     return show

@@ -1,9 +1,9 @@
-"""Jars: config/ivy.xml -> checked files in a cache that checkouts share.
+"""Jars: config/ivy.xml -> verified files in a cache that checkouts share.
 
-`python -m config.jars` fetches what is missing, with the Ivy that pyspark ships; when all is there it uses no network.
-`python -m config.jars --record` is for maintainers, after a change of ivy.xml: it resolves anew and rewrites
-config/jars.sha256. Read the difference before committing it.
-`python -m config.jars --remove` takes away the jars that only this checkout uses.
+`python -m config.jars` downloads missing jars with the Ivy that pyspark ships; if none is missing it uses no network.
+`python -m config.jars --record` is for maintainers, after a change of ivy.xml: it resolves all jars again and rewrites
+config/jars.sha256. Review the diff before committing it.
+`python -m config.jars --remove` deletes the jars that only this checkout uses.
 """
 
 import hashlib
@@ -22,12 +22,12 @@ from config.settings import ROOT, Settings, load_settings
 
 IVY_FILE = ROOT / "config" / "ivy.xml"
 SUMS_FILE = ROOT / "config" / "jars.sha256"
-FETCH = "Run `make setup`: it fetches them again."
+FETCH = "Run `make setup`: it downloads them again."
 
 
 @dataclass(frozen=True)
 class Store:
-    """The folder that holds the jars of one ivy.xml with its sums: another file, another folder."""
+    """The folder with the jars of one ivy.xml and its checksums; its name depends on both files' content."""
 
     cache: Path
     ivy_file: Path = IVY_FILE
@@ -35,17 +35,17 @@ class Store:
 
     @property
     def folder(self) -> Path:
-        """Where the jars are: a folder per conf, and `sizes`, written when all of them had been verified."""
+        """The folder of the jars: one subfolder per Ivy configuration, and `sizes`, written after verification."""
         key = hashlib.sha256(self.ivy_file.read_bytes() + b"\0" + self.sums_file.read_bytes()).hexdigest()[:16]
         return self.cache / "jars" / key
 
     def sums(self) -> dict[str, str]:
-        """Read the recorded sums: `spark/delta-storage-4.4.0.jar` -> SHA-256."""
+        """Read the recorded checksums: `spark/delta-storage-4.4.0.jar` -> SHA-256."""
         lines = self.sums_file.read_text().splitlines()
         return {name: sum_ for sum_, name in (line.split(maxsplit=1) for line in lines if line)}
 
     def intact(self) -> bool:
-        """Tell cheaply whether every jar that was verified is still there in its size."""
+        """Check that every verified jar still exists with the same size; this reads no jar."""
         try:
             sizes = [line.split(maxsplit=1) for line in (self.folder / "sizes").read_text().splitlines()]
             return all((self.folder / name).stat().st_size == int(size) for size, name in sizes)
@@ -54,7 +54,7 @@ class Store:
 
 
 def jars(conf: str, settings: Settings) -> list[Path]:
-    """List the verified jars of a conf of ivy.xml."""
+    """List the verified jars of a configuration of ivy.xml."""
     store = Store(settings.cache)
     if not store.intact():
         raise LakehouseError(f"Jars are missing from {store.folder}.", FETCH)
@@ -66,7 +66,7 @@ def jars(conf: str, settings: Settings) -> list[Path]:
 
 
 def verify(settings: Settings) -> int:
-    """Read every jar again and compare its sum; tell how many there are."""
+    """Read every jar and compare its checksum; return the number of jars."""
     store = Store(settings.cache)
     if not store.folder.exists():
         raise LakehouseError(f"Jars are missing from {store.folder}.", FETCH)
@@ -75,11 +75,11 @@ def verify(settings: Settings) -> int:
 
 
 def fetch(settings: Settings) -> Path:
-    """Bring the jars into the cache unless they are there, whole, and tell the folder."""
+    """Download the jars into the cache if one is missing or incomplete; return their folder."""
     store = Store(settings.cache)
     if not store.intact():
         with _alone(store.cache):
-            if not store.intact():  # another checkout may have fetched them while this one waited
+            if not store.intact():  # another checkout may have downloaded them while this one waited
                 with _resolved(settings, store) as fresh:
                     check(fresh, store.sums())
                     _put(fresh, store.folder)
@@ -88,7 +88,7 @@ def fetch(settings: Settings) -> Path:
 
 
 def record(settings: Settings) -> int:
-    """Resolve ivy.xml anew and write the sums of what came, for maintainers; tell how many."""
+    """Resolve ivy.xml again and record the checksums of its jars; return their number."""
     store = Store(settings.cache)
     with _alone(store.cache), _resolved(settings, store) as fresh:
         names = [path.relative_to(fresh).as_posix() for path in _found(fresh)]
@@ -99,13 +99,13 @@ def record(settings: Settings) -> int:
 
 
 def remove(settings: Settings) -> None:
-    """Take away the jars that no other existing checkout uses, and what a broken download left."""
+    """Delete the jars that no other existing checkout uses, and the rest of an interrupted download."""
     if not settings.cache.exists():
         return
     with _alone(settings.cache):
         shutil.rmtree(settings.cache / "ivy", ignore_errors=True)
         for users in settings.cache.glob("jars/*/users"):
-            marks = list(users.iterdir())  # none: an administrator put these jars there
+            marks = list(users.iterdir())  # none: an administrator installed these jars
             if marks and not any(mark.name != _user() and Path(mark.read_text()).exists() for mark in marks):
                 shutil.rmtree(users.parent)
             else:
@@ -113,45 +113,45 @@ def remove(settings: Settings) -> None:
 
 
 def check(folder: Path, sums: dict[str, str]) -> None:
-    """Compare a folder of jars with the recorded sums, both ways."""
-    there = {path.relative_to(folder).as_posix(): path for path in _found(folder)}
-    problems = [f"{name} is missing" for name in sums.keys() - there.keys()]
-    problems += [f"{name} is not listed in config/jars.sha256" for name in there.keys() - sums.keys()]
+    """Compare a folder of jars with the recorded checksums: none missing, none extra, none different."""
+    present = {path.relative_to(folder).as_posix(): path for path in _found(folder)}
+    problems = [f"{name} is missing" for name in sums.keys() - present.keys()]
+    problems += [f"{name} is not listed in config/jars.sha256" for name in present.keys() - sums.keys()]
     problems += [
-        f"{name} has another SHA-256 than config/jars.sha256 records"
-        for name in sums.keys() & there.keys()
-        if _sum(there[name]) != sums[name]
+        f"{name} differs from the SHA-256 in config/jars.sha256"
+        for name in sums.keys() & present.keys()
+        if _sum(present[name]) != sums[name]
     ]
     if problems:
         raise LakehouseError(
-            "\n  ".join([f"The jars in {folder} are not the recorded ones:", *sorted(problems)]),
+            "\n  ".join([f"The jars in {folder} differ from the recorded ones:", *sorted(problems)]),
             f"Delete {folder} if it still exists and run `make setup`. If it happens again, the repository or mirror "
-            "serves other files than the maintainers saw: do not use them.",
+            "serves other files than the maintainers recorded: do not use them.",
         )
 
 
 @contextmanager
 def _resolved(settings: Settings, store: Store) -> Iterator[Path]:
-    """Let Ivy fill a folder beside the final one; it is gone afterwards unless it was put in place."""
-    from config.ivy import resolve  # here, because a warm start needs neither Rich nor Java
+    """Download the jars into a temporary folder next to the final one; it is deleted unless it was moved there."""
+    from config.ivy import resolve  # here, because a start with a full cache needs neither Rich nor Java
 
     ivy_cache = store.cache / "ivy"
     (store.cache / "jars").mkdir(parents=True, exist_ok=True)
-    for stale in store.cache.glob("jars/.new-*"):  # left by a killed fetch; the lock says nobody is at it
+    for stale in store.cache.glob("jars/.new-*"):  # left by a killed download: this process holds the lock
         shutil.rmtree(stale)
     with tempfile.TemporaryDirectory(dir=store.cache / "jars", prefix=".new-") as temporary:
         fresh = Path(temporary) / "jars"
         fresh.mkdir()
         expected = len(store.sums()) if store.sums_file.exists() else 0
         resolve(settings, store.ivy_file, fresh, ivy_cache, expected)
-        # Ivy's own cache serves to go on after a broken download. Once all came it only doubles the space, and if
-        # what came is wrong it would come again.
+        # Ivy's own cache is needed only to continue an interrupted download. Afterwards it doubles the disk space,
+        # and it would serve a corrupt jar again.
         shutil.rmtree(ivy_cache)
         yield fresh
 
 
 def _put(fresh: Path, folder: Path) -> None:
-    """Put verified jars in place with one rename, in place of what may be broken there."""
+    """Move verified jars to their folder with one rename; a corrupt folder there is replaced."""
     sizes = "".join(f"{path.stat().st_size} {path.relative_to(fresh).as_posix()}\n" for path in _found(fresh))
     (fresh / "sizes").write_text(sizes)
     (fresh / "users").mkdir()
@@ -171,7 +171,7 @@ def _alone(cache: Path) -> Iterator[None]:
 
 
 def _mark_user(folder: Path) -> None:
-    """Note that this checkout uses these jars, so that `make purge` of another one leaves them."""
+    """Record that this checkout uses these jars, so that `make purge` in another one keeps them."""
     mark = folder / "users" / _user()
     with suppress(PermissionError):  # a cache filled by an administrator may be read-only
         if not mark.exists():
@@ -192,7 +192,7 @@ def _sum(path: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Fetch, record or remove, and explain a failure without a traceback."""
+    """Download, record or delete the jars; print a failure without a traceback."""
     try:
         settings = load_settings()
         if arguments == ["--record"]:

@@ -1,7 +1,7 @@
-"""Java 17 or 21: find the one that Spark and Kafka run on, or say how to get one.
+"""Find a Java 17 or 21 for Spark and Kafka, or say how to install one.
 
-`python -m config.java` prints what it found; `python -m config.java install` gets one on Debian and Ubuntu.
-Only the standard library is imported, because set-up runs this before there is a virtual environment.
+`python -m config.java` prints the Java it found; `python -m config.java install` installs one on Debian and Ubuntu.
+Only the standard library is imported, because setup runs this before the virtual environment exists.
 """
 
 import os
@@ -16,9 +16,9 @@ from pathlib import Path
 from config.errors import LakehouseError
 
 ACCEPTED = (17, 21)
-# Spark 4 asks for this module on its command line; a trimmed runtime without it dies at the start.
+# Spark 4 names this module on its command line; a trimmed runtime without it exits at start.
 NEEDED_MODULE = "jdk.incubator.vector"
-USUAL_PLACES = (
+USUAL_FOLDERS = (
     "usr/lib/jvm/*",
     "usr/java/*",
     "opt/java",
@@ -29,7 +29,7 @@ USUAL_PLACES = (
     "usr/local/opt/openjdk@*",
     "home/linuxbrew/.linuxbrew/opt/openjdk@*",
 )
-USUAL_PLACES_AT_HOME = (
+USUAL_FOLDERS_AT_HOME = (
     ".sdkman/candidates/java/*",
     ".jdks/*",
     "Library/Java/JavaVirtualMachines/*/Contents/Home",
@@ -43,54 +43,54 @@ Or point JAVA_HOME to a Java 17 or 21 you have."""
 Run = Callable[[list[str]], int]
 
 SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=512m")
-"""Options for what is over before the JVM's second compiler pays; without it there is too little room for code."""
+"""JVM options for short runs: no C2 compiler, whose gain comes too late; a larger code cache, which C1 alone needs."""
 
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that will do, and what was passed over to get to it."""
+    """A usable Java, and the reasons why earlier candidates were skipped."""
 
     home: Path
     version: str
-    passed_over: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     @property
     def command(self) -> Path:
-        """The program to start."""
+        """The java executable."""
         return self.home / "bin" / "java"
 
 
 def find_java(environ: Mapping[str, str] = os.environ, root: Path = Path("/"), user_home: Path | None = None) -> Java:
-    """Take the first Java 17 or 21 of JAVA_HOME, PATH and the usual places below `root` and `user_home`."""
-    passed_over: list[str] = []
+    """Return the first Java 17 or 21 of JAVA_HOME, PATH and the usual folders below `root` and `user_home`."""
+    skipped: list[str] = []
     seen: set[Path] = set()
     for where, command in _candidates(environ, root, user_home or Path.home()):
         if not os.access(command, os.X_OK):
             if where == "JAVA_HOME":
-                passed_over.append(f"JAVA_HOME={environ['JAVA_HOME']}: there is no bin/java in it")
+                skipped.append(f"JAVA_HOME={environ['JAVA_HOME']}: it has no bin/java")
             continue
         if command.resolve() in seen:
             continue
         seen.add(command.resolve())
-        home, version, lack = _inspect(command)
-        if not lack:
-            return Java(home, version, tuple(passed_over))
-        passed_over.append(f"{where}: {home}: {lack}")
-    problem = "No Java 17 or 21 was found; Spark and Kafka need one."
-    raise LakehouseError("\n".join([problem, *(f"  passed over {note}" for note in passed_over)]), HOW_TO_GET_ONE)
+        home, version, problem = _inspect(command)
+        if not problem:
+            return Java(home, version, tuple(skipped))
+        skipped.append(f"{where}: {home}: {problem}")
+    missing = "No Java 17 or 21 was found; Spark and Kafka need one."
+    raise LakehouseError("\n".join([missing, *(f"  skipped {note}" for note in skipped)]), HOW_TO_GET_ONE)
 
 
 def install(run: Run | None = None, is_root: bool | None = None, apt: str | None = shutil.which("apt-get")) -> None:
-    """Install a headless Java by apt-get, as root or with a sudo that asks for no password."""
+    """Install a headless Java with apt-get, as root or with passwordless sudo."""
     run = run or _run
     is_root = os.geteuid() == 0 if is_root is None else is_root
     if not apt:
-        raise LakehouseError("Java can be installed for you only on Debian and Ubuntu.", HOW_TO_GET_ONE)
+        raise LakehouseError("Java can be installed automatically only on Debian and Ubuntu.", HOW_TO_GET_ONE)
     if not is_root and run(["sudo", "-n", "true"]) != 0:
         raise LakehouseError("Installing Java needs root, or sudo without a password.", HOW_TO_GET_ONE)
     # env, because sudo drops variables; noninteractive, so that no package asks a question.
     as_root = [*([] if is_root else ["sudo", "-n"]), "env", "DEBIAN_FRONTEND=noninteractive"]
-    run([*as_root, apt, "-qq", "update"])  # one unreachable source fails it though the package may be there: go on
+    run([*as_root, apt, "-qq", "update"])  # fails if one source is unreachable, though the package may be available
     for major in ACCEPTED:
         package = f"openjdk-{major}-jre-headless"
         if run(["apt-cache", "-q=2", "show", package]) == 0:
@@ -98,7 +98,7 @@ def install(run: Run | None = None, is_root: bool | None = None, apt: str | None
             if run([*as_root, apt, "-qq", "install", "-y", "--no-install-recommends", package]) == 0:
                 return
             raise LakehouseError(f"apt-get could not install {package} (see above).", HOW_TO_GET_ONE)
-    raise LakehouseError("The package lists of this machine know neither Java 17 nor 21.", HOW_TO_GET_ONE)
+    raise LakehouseError("The package lists of this machine contain neither Java 17 nor 21.", HOW_TO_GET_ONE)
 
 
 def _candidates(environ: Mapping[str, str], root: Path, user_home: Path) -> Iterator[tuple[str, Path]]:
@@ -106,24 +106,24 @@ def _candidates(environ: Mapping[str, str], root: Path, user_home: Path) -> Iter
         yield "JAVA_HOME", Path(environ["JAVA_HOME"]) / "bin" / "java"
     for folder in filter(None, environ.get("PATH", "").split(os.pathsep)):
         yield "PATH", Path(folder) / "java"
-    for base, places in ((root, USUAL_PLACES), (user_home, USUAL_PLACES_AT_HOME)):
-        for place in places:
-            for home in sorted(base.glob(place)):
+    for base, patterns in ((root, USUAL_FOLDERS), (user_home, USUAL_FOLDERS_AT_HOME)):
+        for pattern in patterns:
+            for home in sorted(base.glob(pattern)):
                 yield "installed", home / "bin" / "java"
 
 
 def _inspect(command: Path) -> tuple[Path, str, str]:
-    """Tell home, version and what speaks against this Java (nothing: empty)."""
+    """Return home, version and the reason to skip this Java (empty: it is usable)."""
     home = command.resolve().parent.parent
     release = home / "release"
     if release.is_file():
         facts = dict(re.findall(r'^(\w+)="(.*)"$', release.read_text(errors="replace"), re.MULTILINE))
         version, modules = facts.get("JAVA_VERSION", ""), facts.get("MODULES", NEEDED_MODULE)
     else:
-        home, version = _ask(command)
+        home, version = _query(command)
         modules = NEEDED_MODULE
     if not version:
-        return home, "", "it does not say its version"
+        return home, "", "it does not report its version"
     if int(re.split(r"\D", version, maxsplit=1)[0] or 0) not in ACCEPTED:
         return home, version, f"it is Java {version}, not 17 or 21"
     if NEEDED_MODULE not in modules.split():
@@ -131,8 +131,8 @@ def _inspect(command: Path) -> tuple[Path, str, str]:
     return home, version, ""
 
 
-def _ask(command: Path) -> tuple[Path, str]:
-    """Run a Java without a release file: the real home of a shim (jenv, asdf, macOS) is known only to itself."""
+def _query(command: Path) -> tuple[Path, str]:
+    """Run a Java without a release file: only a shim itself (jenv, asdf, macOS) knows its real home."""
     try:
         done = subprocess.run(
             [command, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=20, check=False
@@ -144,7 +144,7 @@ def _ask(command: Path) -> tuple[Path, str]:
 
 
 def _run(command: list[str]) -> int:
-    """Run a command without a terminal to ask on; show what it says only where it installs."""
+    """Run a command without standard input; show its output only if it installs."""
     shown = None if "install" in command else subprocess.DEVNULL
     try:
         return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=shown, stderr=shown, check=False).returncode
@@ -153,7 +153,7 @@ def _run(command: list[str]) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Find Java, after installing it where that was asked for and none is there."""
+    """Find Java; with the argument `install`, install it if there is none."""
     try:
         try:
             java = find_java()

@@ -1,4 +1,4 @@
-"""Reaching the event log: addresses and security for kafka-python and for Spark, topics as declared."""
+"""Kafka connections: addresses and security for kafka-python and for Spark; creation of the declared topics."""
 
 import logging
 import time
@@ -17,12 +17,12 @@ from config.settings import Settings
 TOPIC_SECONDS = 10
 Offsets = dict[tuple[str, int], int]
 
-# kafka-python logs every refused connection; the user gets one message of ours instead.
+# kafka-python logs every refused connection; the user sees one LakehouseError instead.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def servers(settings: Settings) -> str:
-    """Give the log's address: the configured one, or that of the embedded broker."""
+    """Return Kafka's address: the configured one, or that of the embedded broker."""
     if settings.kafka.servers:
         return settings.kafka.servers
     port = settings.home / "broker" / "port"
@@ -32,11 +32,11 @@ def servers(settings: Settings) -> str:
 
 
 def python_options(settings: Settings) -> dict[str, Any]:
-    """Give the connection options of kafka-python's clients."""
+    """Return the connection options of kafka-python's clients."""
     options: dict[str, Any] = {
         "bootstrap_servers": servers(settings).split(","),
         "security_protocol": settings.kafka.security_protocol,
-        # Thirty seconds by default: too long to hear that the broker is down, and the embedded one is never far away.
+        # Default: 30 seconds, too long to learn that the broker is down. The embedded one is local and answers at once.
         "bootstrap_timeout_ms": 10_000 if settings.kafka.servers else 2_000,
     }
     if settings.kafka.sasl_mechanism:
@@ -49,7 +49,7 @@ def python_options(settings: Settings) -> dict[str, Any]:
 
 
 def spark_options(settings: Settings) -> dict[str, str]:
-    """Give the connection options of Spark's Kafka source and sink."""
+    """Return the connection options of Spark's Kafka source and sink."""
     options = {
         "kafka.bootstrap.servers": servers(settings),
         "kafka.security.protocol": settings.kafka.security_protocol,
@@ -65,12 +65,12 @@ def spark_options(settings: Settings) -> dict[str, str]:
 
 
 def spark_source_options(settings: Settings) -> dict[str, str]:
-    """Give the options of Spark's Kafka source: its connection, what it reads, and how it asks for it."""
+    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning."""
     return {
         **spark_options(settings),
         "kafka.isolation.level": "read_committed",
-        # After each poll Spark asks where the partition ends, on the connection on which a fetch beyond that end waits
-        # for records to come, half a second by default; but it only ever reads records that are there.
+        # After each poll Spark requests the end offset, on the connection on which a prefetch beyond the end waits for
+        # new records, by default half a second. Spark only reads offsets that exist, so it need not wait.
         "kafka.fetch.max.wait.ms": "10",
         "kafka.max.poll.records": "5000",
         "kafka.receive.buffer.bytes": str(2**20),
@@ -79,7 +79,7 @@ def spark_source_options(settings: Settings) -> dict[str, str]:
 
 @contextmanager
 def reachable(settings: Settings) -> Iterator[None]:
-    """Turn a log that does not answer into a message with the way out."""
+    """Turn a Kafka error into a LakehouseError with a hint."""
     try:
         yield
     except KafkaError as error:
@@ -92,15 +92,15 @@ def reachable(settings: Settings) -> Iterator[None]:
 
 
 def ensure_topics(settings: Settings) -> list[str]:
-    """Create the declared topics that do not exist yet, and name them."""
+    """Create the declared topics that do not exist yet; return their names."""
     with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
         missing = [topic for topic in topics().values() if topic.name not in admin.list_topics()]
         for topic in missing:
             try:
                 admin.create_topics([_new_topic(topic)])
             except TopicAlreadyExistsError:
-                continue  # another process was quicker
-        # A broker answers for a new topic only when it has heard of it from the controller: a moment later.
+                continue  # another process created it
+        # A broker knows a new topic only once the controller has told it, a moment later.
         deadline = time.monotonic() + TOPIC_SECONDS
         while not set(topics()) <= set(admin.list_topics()) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -108,26 +108,26 @@ def ensure_topics(settings: Settings) -> list[str]:
 
 
 def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
-    """Give the offset after the last record of every partition of the topics."""
+    """Return the end offset of every partition of the topics."""
     return _offsets(settings, names, "end_offsets")
 
 
 def begin_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
-    """Give the offset of the first record that every partition of the topics still holds."""
+    """Return the earliest offset that Kafka still retains, for every partition of the topics."""
     return _offsets(settings, names, "beginning_offsets")
 
 
 def topic_ids(settings: Settings, names: Iterable[str]) -> dict[str, str]:
-    """Give the id that Kafka gave each topic when it was created: the same name may be another topic one day."""
+    """Return Kafka's topic ids: a topic that was deleted and created again has another id."""
     with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
         return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(list(names))}
 
 
 def _offsets(settings: Settings, names: Iterable[str], which: str) -> Offsets:
     with reachable(settings), _closing(KafkaConsumer(**python_options(settings))) as consumer:
-        places = [TopicPartition(name, part) for name in names for part in consumer.partitions_for_topic(name) or ()]
-        found = getattr(consumer, which)(places) if places else {}
-        return {(place.topic, place.partition): offset for place, offset in found.items()}
+        every = [TopicPartition(name, part) for name in names for part in consumer.partitions_for_topic(name) or ()]
+        found = getattr(consumer, which)(every) if every else {}
+        return {(each.topic, each.partition): offset for each, offset in found.items()}
 
 
 def _new_topic(topic: Topic) -> NewTopic:
@@ -142,7 +142,7 @@ def _password(settings: Settings) -> str:
             return settings.kafka.password_file.read_text().strip()
         except OSError as error:
             raise LakehouseError(
-                f"kafka.password_file cannot be read: {error}", "Mend the path or its rights."
+                f"kafka.password_file cannot be read: {error}", "Correct the path or its permissions."
             ) from None
     raise LakehouseError(
         "kafka.sasl_mechanism is set, but there is no password.",

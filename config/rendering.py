@@ -1,4 +1,4 @@
-"""Templates of config/ -> files in the home, whole or not at all."""
+"""Render templates of config/ to files in the home, atomically."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from config.files import write_whole
 
 
 def render(template: Path, target: Path, values: dict[str, object]) -> None:
-    """Write a template with its values to a file, unless it says the same already."""
+    """Render a template to a file, unless the file already has that content."""
     text = Template(template.read_text(), keep_trailing_newline=True, undefined=StrictUndefined).render(values)
     if not target.exists() or target.read_text() != text:
-        write_whole(target, text)  # another process may be starting
+        write_whole(target, text)  # another process may be reading it

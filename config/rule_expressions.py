@@ -1,4 +1,4 @@
-"""Expressions of rules: which of their words are columns, and how to ask for what breaks them."""
+"""Parse SQL expressions of rules: find their columns; write queries as shell commands."""
 
 import re
 
@@ -29,18 +29,18 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def asking(query: str) -> str:
-    """Write a query as a command to copy into a shell."""
+    """Return a query as a `lakehouse sql` command, quoted for a shell."""
     escaped = re.sub(r'([\\"$`])', r"\\\1", query)
     return f'lakehouse sql "{escaped}"'
 
 
 def columns_in(expression: str) -> list[str]:
-    """Name the columns of an expression, each once, in their order."""
+    """List the columns of an expression, each once, in order."""
     return list(dict.fromkeys(word for word, is_column in words(expression) if is_column))
 
 
 def words(expression: str) -> list[tuple[str, bool]]:
-    """Split an expression into its tokens, each with whether it names a column."""
+    """Split an expression into tokens; each comes with whether it is a column."""
     found = []
     for match in _TOKEN.finditer(expression):
         word = match[0]

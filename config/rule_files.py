@@ -1,4 +1,4 @@
-"""Rule files: expectations/rules/<table>.yaml -> entries of a known form, every typo explained by file and line."""
+"""Rule files: expectations/rules/<table>.yaml -> validated entries; an error names file and line."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +11,7 @@ from config.settings import ROOT, nearest
 
 FOLDER = ROOT / "expectations" / "rules"
 COMMON = ("name", "severity", "description")
-# By form, the keys beside the common ones; the first of them that no other form has tells the form.
+# By form, the keys in addition to the common ones. A key that only one form has identifies the form.
 FORMS = {
     "row": ("column", "expression"),
     "reference": ("column", "refers_to"),
@@ -24,7 +24,7 @@ SEVERITIES = {"row": ["quarantine", "fail", "warn"]}
 
 @dataclass(frozen=True)
 class Entry:
-    """One rule as it stands in its file: the form it has, its values as texts, and where each of them stands."""
+    """One rule of a file: its form, its values as strings, and the line of each."""
 
     file: Path
     form: str
@@ -35,18 +35,18 @@ class Entry:
         return self.values[key]
 
     def wrong(self, key: str, what: str) -> LakehouseError:
-        """Say what is wrong with one of its values."""
+        """Return the error for one of its values, with file and line."""
         return _wrong(self.file, self.lines[key], what)
 
     def check(self, key: str, name: str, allowed: list[str], what: str) -> None:
-        """Refuse a name that does not exist, naming the nearest that does."""
+        """Raise an error if a name is not allowed, with the nearest name that is."""
         if name not in allowed:
             raise self.wrong(key, f"{what} '{name}': {nearest(name, allowed)}")
 
 
 @cache
 def entries(file: Path) -> tuple[Entry, ...]:
-    """Read the rules of a file; without the file there are none."""
+    """Read the rules of a file; a missing file has none."""
     if not file.exists():
         return ()
     try:
@@ -55,13 +55,13 @@ def entries(file: Path) -> tuple[Entry, ...]:
         raise LakehouseError(f"{file} is not YAML: {error}") from None
     if not isinstance(root, yaml.SequenceNode) or not all(isinstance(n, yaml.MappingNode) for n in root.value):
         keys = ", ".join(("name", *FORMS["row"], "severity", "description"))
-        raise LakehouseError(f"{file}: it must be a list of rules, each with {keys}.")
+        raise LakehouseError(f"{file}: it must be a list of rules, each with the keys {keys}.")
     return tuple(_entry(file, node) for node in root.value)
 
 
 def _entry(file: Path, node: yaml.MappingNode) -> Entry:
-    there = [key.value for key, _ in node.value]
-    form = next((form for form, keys in FORMS.items() if set(there) & _own(form, keys)), "row")
+    present = {key.value for key, _ in node.value}
+    form = next((form for form, keys in FORMS.items() if present & _own(form, keys)), "row")
     keys = [*COMMON, *FORMS[form]]
     values, lines = {}, {}
     for key, value in node.value:
@@ -69,7 +69,7 @@ def _entry(file: Path, node: yaml.MappingNode) -> Entry:
             known = keys if key.value in _all_keys() else _all_keys()
             raise _wrong(file, _line(key), f"unknown key '{key.value}': {nearest(key.value, known)}")
         if not isinstance(value, yaml.ScalarNode):
-            raise _wrong(file, _line(value), f"'{key.value}' must be a text")
+            raise _wrong(file, _line(value), f"'{key.value}' must be a string")
         values[key.value], lines[key.value] = value.value, _line(value)
     for key in keys:
         if key not in values:
@@ -92,4 +92,4 @@ def _line(node: yaml.Node) -> int:
 
 
 def _wrong(file: Path, line: int, what: str) -> LakehouseError:
-    return LakehouseError(f"{file}, line {line}: {what}", f"Mend {file}.")
+    return LakehouseError(f"{file}, line {line}: {what}", f"Correct {file}.")

@@ -14,7 +14,7 @@ from config.errors import LakehouseError
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIX = "LAKEHOUSE_"
-# Read by others than this object: the fault tests, and the shells that choose a home before settings exist.
+# Variables that are not read by this object: by the fault tests, and by scripts that choose a home or file earlier.
 NOT_SETTINGS = {"LAKEHOUSE_HOME", "LAKEHOUSE_CONFIG", "LAKEHOUSE_FAILPOINT"}
 
 
@@ -25,21 +25,21 @@ class Section(BaseModel):
 
 
 class KafkaSettings(Section):
-    """Where the event log is; without `servers` the embedded broker is used."""
+    """The Kafka cluster; without `servers` the embedded broker is used."""
 
     servers: str | None = Field(None, description="host:port[,host:port] of an external Kafka; empty: the embedded one")
     port: int | None = Field(None, ge=1, le=65535, description="port of the embedded broker; empty: chosen once, kept")
     heap: str = Field("512m", pattern=r"^\d+[mg]$", description="heap of the embedded broker")
-    max_record_bytes: int = Field(1_048_588, ge=1024, description="largest record the embedded broker lets in")
+    max_record_bytes: int = Field(1_048_588, ge=1024, description="largest record that the embedded broker accepts")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     username: str | None = None
-    password: SecretStr | None = Field(None, description="only by environment or password_file")
+    password: SecretStr | None = Field(None, description="only from the environment or password_file")
     password_file: Path | None = None
 
 
 class SparkSettings(Section):
-    """What one Spark session may take of the machine."""
+    """The resources of one Spark session."""
 
     master: str = Field("local", description="local, or a cluster: spark://…, yarn, k8s://…")
     cores: int = Field(default_factory=lambda: os.cpu_count() or 2, ge=1)
@@ -48,32 +48,30 @@ class SparkSettings(Section):
 
 
 class StreamingSettings(Section):
-    """How landing reads the log."""
+    """How streaming jobs read, write and treat late or skewed data."""
 
-    records_per_batch: int = Field(400_000, ge=1, description="bound on one micro-batch: the back-pressure valve")
-    trigger_seconds: float = Field(0.0, ge=0, description="least time between two micro-batches; 0: as soon as done")
+    records_per_batch: int = Field(400_000, ge=1, description="most Kafka records of one micro-batch (back-pressure)")
+    trigger_seconds: float = Field(0.0, ge=0, description="trigger interval of landing; 0: no pause")
     table_trigger_seconds: float = Field(
-        10.0, ge=0, description="the same for jobs that follow tables: the longer, the more is left for others"
+        10.0, ge=0, description="the same for jobs that read tables; a longer interval uses less CPU"
     )
-    parallel_writes: int = Field(4, ge=1, description="tables of one micro-batch written at the same time")
+    parallel_writes: int = Field(4, ge=1, description="tables of one micro-batch that are written in parallel")
     records_on_driver: int = Field(
         400_000,
         ge=0,
-        description="up to so many records of a batch are written by the driver itself; beyond, by Spark",
+        description="largest micro-batch, in records, that the driver writes itself; Spark tasks write larger ones",
     )
     archive_bytes_per_batch: str = Field(
-        "16m", pattern=r"^\d+[kmg]$", description="bound on one micro-batch that a replay reads from the archive"
+        "16m", pattern=r"^\d+[kmg]$", description="most bytes of one micro-batch that a replay reads from the archive"
     )
     late: dict[str, Literal["leave", "count", "merge"]] = Field(
-        default_factory=dict, description="by job: leave late rows aside, count them, or merge them into their window"
+        default_factory=dict, description="by job: leave late rows out, count them, or merge them into their window"
     )
     salted: dict[str, Annotated[int, Field(ge=2, le=38)]] = Field(
-        default_factory=dict, description="by job: over how many groups of its state the events of a key are spread"
+        default_factory=dict, description="by job: number of salts, over which the events of one key are spread"
     )
-    skew_minutes: int = Field(20, ge=0, description="how far apart, in arrival time, two partitions may be read")
-    dedup_horizon_minutes: int = Field(
-        60, ge=1, description="an event id is unique within such a stretch of event time"
-    )
+    skew_minutes: int = Field(20, ge=0, description="arrival time by which one partition may be read ahead of another")
+    dedup_horizon_minutes: int = Field(60, ge=1, description="event time within which event ids are deduplicated")
 
 
 # feature: batch
@@ -87,55 +85,55 @@ class BatchSettings(Section):
 
 
 class CatalogSettings(Section):
-    """Where names are kept for all who read by SQL; without `metastore` the embedded catalog is used."""
+    """The Hive metastore and Thrift server of SQL clients; without `metastore` the embedded catalog is used."""
 
     metastore: str | None = Field(None, pattern="^thrift://", description="thrift://host:port of a Hive metastore")
     port: int | None = Field(None, ge=1, le=65535, description="port of the embedded catalog; empty: chosen once, kept")
     thrift: str | None = Field(None, pattern=r"^[^:/]+:\d+$", description="host:port of a Spark Thrift server, for dbt")
-    thrift_port: int | None = Field(None, ge=1, le=65535, description="port of this home's own; empty: chosen, kept")
+    thrift_port: int | None = Field(None, ge=1, le=65535, description="port of the embedded one; empty: chosen, kept")
 
 
 class ReactorSettings(Section):
     """How failed payments are retried."""
 
     api: str | None = Field(
-        None, pattern="^https?://[^/]+$", description="address of the payment API; empty: the stand-in of this home"
+        None, pattern="^https?://[^/]+$", description="address of the payment API; empty: this home's stand-in"
     )
-    call_seconds: float = Field(5.0, gt=0, description="how long one call may take")
-    parallel_calls: int = Field(4, ge=1, description="payments retried at the same time")
-    tries: int = Field(6, ge=2, description="calls that may fail before a payment is abandoned")
+    call_seconds: float = Field(5.0, gt=0, description="timeout of one call")
+    parallel_calls: int = Field(4, ge=1, description="payments that are retried in parallel")
+    tries: int = Field(6, ge=2, description="failed calls after which a payment is abandoned")
     first_wait_seconds: float = Field(0.2, gt=0, description="back-off after the first failure; it doubles each time")
-    longest_wait_seconds: float = Field(10.0, gt=0, description="the most that a back-off grows to")
-    failures_to_open: int = Field(5, ge=1, description="failures in a row after which the circuit opens")
-    open_seconds: float = Field(5.0, gt=0, description="pause of an open circuit before the API's health is asked")
+    longest_wait_seconds: float = Field(10.0, gt=0, description="longest back-off")
+    failures_to_open: int = Field(5, ge=1, description="consecutive failures that open the circuit breaker")
+    open_seconds: float = Field(5.0, gt=0, description="pause of an open circuit breaker before the next health check")
     outage_seconds: float = Field(60.0, gt=0, description="outage after which `--until-caught-up` gives up")
-    records_per_transaction: int = Field(100, ge=1, description="records of payments that are finished together")
-    remembered_outcomes: int = Field(200_000, ge=1, description="outcomes by which copies of an event are known")
+    records_per_transaction: int = Field(100, ge=1, description="most records of one transaction")
+    remembered_outcomes: int = Field(200_000, ge=1, description="outcomes kept in memory to recognize duplicates")
 
 
 class PaymentApiSettings(Section):
-    """The stand-in of the payment API."""
+    """The stand-in for the payment API."""
 
-    port: int | None = Field(None, ge=1, le=65535, description="its port, on loopback; empty: chosen once, kept")
-    accepted: float = Field(0.7, ge=0, le=1, description="share of the retried payments that it accepts")
+    port: int | None = Field(None, ge=1, le=65535, description="port on loopback; empty: chosen once, kept")
+    accepted: float = Field(0.7, ge=0, le=1, description="share of retried payments that it accepts")
 
 
 class RouterSettings(Section):
-    """How raw clicks are routed, and who is taken for a bot."""
+    """How raw clicks are routed, and which users count as bots."""
 
     records_per_transaction: int = Field(10_000, ge=1, description="most records of one transaction")
-    bot_pages: int = Field(10, ge=2, description="so many pages of one user within bot_seconds are a bot's")
-    bot_seconds: float = Field(10.0, gt=0, description="the stretch of event time in which pages are counted")
-    bot_reach: int = Field(20_000, ge=1, description="pages are counted among so many offsets of a partition")
+    bot_pages: int = Field(10, ge=2, description="page views of one user within bot_seconds that make it a bot")
+    bot_seconds: float = Field(10.0, gt=0, description="window of event time in which page views are counted")
+    bot_reach: int = Field(20_000, ge=1, description="offsets of a partition within which they are counted")
     headers: tuple[str, ...] = Field(
-        ("simulator_id", "traceparent"), description="record headers that are kept; others may hold personal data"
+        ("simulator_id", "traceparent"), description="record headers to keep; others may contain personal data"
     )
-    session_seconds: float = Field(10.0, ge=6, description="after so long the others take over from a killed process")
-    transaction_seconds: float = Field(30.0, ge=1, description="after so long an unfinished transaction is ended")
+    session_seconds: float = Field(10.0, ge=6, description="session timeout: then others take over the partitions")
+    transaction_seconds: float = Field(30.0, ge=1, description="timeout after which Kafka aborts an open transaction")
 
 
 class Settings(BaseSettings):
-    """Everything that can be configured. Nested keys in the environment: LAKEHOUSE_SPARK__CORES=1."""
+    """All settings. Nested keys in the environment: LAKEHOUSE_SPARK__CORES=1."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", env_prefix=PREFIX, env_nested_delimiter="__", env_ignore_empty=True
@@ -147,7 +145,7 @@ class Settings(BaseSettings):
         description="jars, shared by checkouts and generated projects",
     )
     ivy_settings: Path | None = Field(None, description="an Ivy settings file, for a company mirror")
-    maven_mirror: str | None = Field(None, description="address of a Maven mirror, in place of Maven Central")
+    maven_mirror: str | None = Field(None, description="address of a Maven mirror that replaces Maven Central")
     kafka: KafkaSettings = Field(default_factory=lambda: KafkaSettings())
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings())
     streaming: StreamingSettings = Field(default_factory=lambda: StreamingSettings())
@@ -171,34 +169,34 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Let the environment win over the file; the file comes in through `load_settings`."""
+        """Let the environment override the file, whose values `load_settings` passes as arguments."""
         return env_settings, init_settings
 
     @property
     def warehouse(self) -> Path:
-        """Where the tables are."""
+        """The folder of all tables."""
         return self.home / "warehouse"
 
     def at(self, home: Path) -> "Settings":
-        """Give the same settings for another home."""
+        """Return the same settings for another home."""
         return self.model_copy(update={"home": home})
 
 
 def load_settings(file: Path | None = None) -> Settings:
-    """Read the settings file, let the environment override it, and explain every mistake by key and file."""
+    """Read the settings file and the environment, which overrides it; an error names key and file."""
     file = file or Path(os.environ.get("LAKEHOUSE_CONFIG") or ROOT / "config" / "local.yaml")
     values = _read(file)
     kafka = values.get("kafka")
     if isinstance(kafka, dict) and kafka.get("password") is not None:
         raise LakehouseError(
-            f"kafka.password stands in {file}: secrets do not belong in a settings file.",
+            f"{file} contains kafka.password: secrets do not belong in a settings file.",
             "Set LAKEHOUSE_KAFKA__PASSWORD, or name a file in kafka.password_file.",
         )
     _refuse_unknown_variables()
     try:
         return Settings(**values)
     except ValidationError as error:
-        raise LakehouseError(_explain(error, file), f"Mend it in {file} or in the LAKEHOUSE_ variables.") from None
+        raise LakehouseError(_explain(error, file), f"Correct {file} or the LAKEHOUSE_ variables.") from None
 
 
 RENAMED = {
@@ -208,11 +206,11 @@ RENAMED = {
     "streaming.follow_seconds": "streaming.table_trigger_seconds",
     "LAKEHOUSE_STREAMING__FOLLOW_SECONDS": "LAKEHOUSE_STREAMING__TABLE_TRIGGER_SECONDS",
 }
-"""Keys of topics, tables, rules and settings that have a new name."""
+"""Renamed keys of topics, tables, rules and settings: old name -> new name."""
 
 
 def nearest(name: str, allowed: list[str]) -> str:
-    """Name the key that replaced an old one, or suggest the valid name that a typo was meant to be."""
+    """Return the new name of a renamed key, or suggest the valid name nearest to a typo."""
     if RENAMED.get(name) in allowed:
         return f"it is now called '{RENAMED[name]}'"
     close = difflib.get_close_matches(name, allowed, n=1)
@@ -227,7 +225,7 @@ def _read(file: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise LakehouseError(f"{file} is not YAML: {error}") from None
     if not isinstance(values, dict):
-        raise LakehouseError(f"{file} must hold keys and values, not a {type(values).__name__}.")
+        raise LakehouseError(f"{file} must contain keys and values, not a {type(values).__name__}.")
     return values
 
 
@@ -245,9 +243,9 @@ def _keys() -> dict[str, Any]:
 def _refuse_unknown_variables() -> None:
     allowed = [PREFIX + key.upper().replace(".", "__") for key in _keys()]
     for name in os.environ:
-        # A whole section (LAKEHOUSE_KAFKA='{…}') is refused too: one way to say a thing is enough.
+        # A whole section as JSON (LAKEHOUSE_KAFKA='{…}') is refused too: there is one way to set a key.
         if name.upper().startswith(PREFIX) and name not in NOT_SETTINGS and name.upper() not in allowed:
-            raise LakehouseError(f"The environment sets {name}, which is no setting: {nearest(name, allowed)}")
+            raise LakehouseError(f"The environment sets {name}, which is not a setting: {nearest(name, allowed)}")
 
 
 def _explain(error: ValidationError, file: Path) -> str:
@@ -266,6 +264,6 @@ def _explain(error: ValidationError, file: Path) -> str:
 
 
 def _default_memory() -> str:
-    """Take a quarter of the machine, between 1 and 4 GiB: the broker and the user need some too."""
+    """Return a quarter of the machine's memory, between 1 and 4 GiB: the broker and the user need some too."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return f"{min(max(total // 4 // 2**20, 1024), 4096)}m"

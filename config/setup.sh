@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Set this checkout up, and take it away again; the Makefile calls it. What is done already is not done again.
+# Set up this checkout, and remove it; called by the Makefile. Each step is skipped if it is already done.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=.venv/bin/python
@@ -7,7 +7,7 @@ stamp=.venv/lakehouse-stamp
 
 fail() { printf '%s\n' "$@" >&2; exit 2; }
 
-# Print the first Python that will do. Every one on the PATH is tried: a pyenv shim may be there and yet not run.
+# Print the first usable Python. Every one on the PATH is tried: a pyenv shim may exist and still fail.
 find_python() {
   local names=(python3.13 python3.12 python3.11 python3) name candidate bare=''
   [ -z "${PYTHON:-}" ] || names=("$PYTHON")
@@ -25,10 +25,10 @@ find_python() {
     "Debian, Ubuntu: sudo apt-get install python3-venv     Or choose another: make setup PYTHON=/path/to/python"
   fail "No Python 3.11, 3.12 or 3.13 was found${PYTHON:+ at PYTHON=$PYTHON}." \
     "Debian, Ubuntu: sudo apt-get install python3 python3-venv     Fedora: sudo dnf install python3.13" \
-    "macOS: brew install python@3.13     Or name the one you have: make setup PYTHON=/path/to/python"
+    "macOS: brew install python@3.13     Or choose an installed one: make setup PYTHON=/path/to/python"
 }
 
-# Print what .venv must have been built from; the path first, because its scripts and the editable install hold it.
+# Print what .venv depends on: first the checkout's path, which its scripts and the editable install contain.
 wanted() { pwd -P; cat requirements.lock pyproject.toml | cksum; }
 
 packages() {
@@ -39,7 +39,7 @@ packages() {
     rm -rf .venv
     if command -v uv >/dev/null; then uv venv --quiet --python "$base" .venv; else "$base" -m venv .venv; fi
   fi
-  pwd -P > $stamp # without the sum, an interrupted installation goes on at the next start
+  pwd -P > $stamp # without the checksum, so that the next start continues an interrupted installation
   echo "Installing Python packages (about a minute, once) ..."
   if ! uv=$(command -v uv); then
     uv=.venv/bin/uv
@@ -51,7 +51,7 @@ packages() {
   wanted > $stamp
 }
 
-# Run config.java, which needs no package, by whatever Python there is.
+# Run config.java with any Python: it needs no package.
 find_java() {
   local runner=$python
   [ -x $runner ] || runner=$(find_python) || exit
@@ -68,14 +68,14 @@ everything() {
   echo "Ready: $($python --version), $java"
 }
 
-# Print how many processes the tests may run in: one for each core, as far as each has 6 GiB.
+# Print the number of test processes: one per core, but at most one per 6 GB of memory.
 workers() {
   local cores pages size room
   if cores=$(getconf _NPROCESSORS_ONLN) && pages=$(getconf _PHYS_PAGES) && size=$(getconf PAGE_SIZE); then
     room=$((pages * size / 6000000000))
     echo $((room < 1 ? 1 : room < cores ? room : cores))
   else
-    echo 1 # macOS does not tell its memory this way
+    echo 1 # macOS has no _PHYS_PAGES
   fi 2>/dev/null
 }
 
@@ -88,8 +88,8 @@ down() {
   if [ -d "$(home)" ] && [ -x $python ]; then $python -m lakehouse down; else echo "Nothing is running."; fi
 }
 
-# Tell whether folder $1 is, or holds, folder $2.
-holds() {
+# Check whether folder $1 is, or contains, folder $2.
+contains() {
   local outer=${1%/}
   case "$2/" in "$outer"/*) return 0 ;; *) return 1 ;; esac
 }
@@ -98,8 +98,8 @@ clean() {
   local folder
   if [ -d "$(home)" ]; then
     folder=$(cd "$(home)" && pwd -P)
-    if holds "$folder" "$(pwd -P)" || holds "$folder" "$HOME"; then
-      fail "The home $folder holds this checkout or your own home folder: not removed." "Mend LAKEHOUSE_HOME."
+    if contains "$folder" "$(pwd -P)" || contains "$folder" "$HOME"; then
+      fail "The home $folder contains this checkout or your home folder: not removed." "Correct LAKEHOUSE_HOME."
     fi
     rm -rf "$folder"
   fi

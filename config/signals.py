@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM -> an event that is looked at where it is safe to stop."""
+"""Ctrl-C and SIGTERM -> an event that a loop checks where it can stop safely."""
 
 import signal
 import threading
@@ -8,20 +8,20 @@ from contextlib import contextmanager
 
 @contextmanager
 def stop_on_signal(stop: threading.Event | None) -> Iterator[threading.Event]:
-    """Let the first signal set the event, and a second one not wait for anything."""
+    """Set the event on the first signal; on a second one, raise KeyboardInterrupt at once."""
     stop = stop or threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
-    def ask(*_: object) -> None:
+    def on_signal(*_: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
 
-    former = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        for number, handler in former.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

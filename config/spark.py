@@ -1,4 +1,4 @@
-"""The Spark session, with the settings of config/spark-defaults.conf whoever starts it."""
+"""The Spark session, with the settings of config/spark-defaults.conf for every process."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from config.settings import ROOT, Settings
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """Render Spark's settings into the home and give the variables by which any process finds them."""
+    """Render Spark's settings into the home; return the environment variables that point a process to them."""
     conf = settings.home / "conf"
     tmp = settings.home / "tmp"
     logs = settings.home / "logs"
@@ -40,7 +40,7 @@ def environment(settings: Settings) -> dict[str, str]:
     return {
         "JAVA_HOME": str(find_java().home),
         "SPARK_CONF_DIR": str(conf),
-        # The UI listens on every interface unless this says otherwise; spark.driver.bindAddress does not reach it.
+        # Without this the UI listens on every interface; spark.driver.bindAddress does not apply to it.
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -48,7 +48,7 @@ def environment(settings: Settings) -> dict[str, str]:
 
 
 def session(settings: Settings, name: str, *, catalog: bool = False) -> SparkSession:
-    """Start the process's Spark session, or give the one it has; with the catalog only for who needs its names."""
+    """Start the process's Spark session, or return the existing one; `catalog` enables Hive support."""
     os.environ.update(environment(settings))
     builder = SparkSession.builder.appName(name)
     if not catalog:
@@ -57,12 +57,12 @@ def session(settings: Settings, name: str, *, catalog: bool = False) -> SparkSes
         raise LakehouseError("The catalog has never been started here.", "lakehouse catalog start")
     spark = builder.enableHiveSupport().getOrCreate()
     if spark.conf.get("spark.sql.catalogImplementation") != "hive":
-        raise LakehouseError("This process has a Spark session without the catalog already; it can have only one.")
+        raise LakehouseError("This process already has a Spark session without the catalog, and it can have only one.")
     return spark
 
 
 def _metastore(settings: Settings) -> dict[str, str]:
-    """Say where the catalog is, as Hive wants it said; nothing before it was first started."""
+    """Return Hive's settings for the catalog's address; empty if the catalog has never been started."""
     if settings.catalog.metastore:
         return {"hive.metastore.uris": settings.catalog.metastore}
     port = settings.home / "catalog" / "port"

@@ -1,7 +1,7 @@
-"""Rules of whole tables, each a query for the rows that break it: none found, the rule holds.
+"""Table rules: each is a query for the rows that break it; a rule holds if its query returns none.
 
-Two follow from the declarations and are written nowhere else: the key is unique, and landing's tables hold what the
-ledger says. The others stand in the rule files, beside the rules of rows: references, freshness, bounds, gaps.
+Two are derived from the declarations: the key is unique, and landing's tables have the row counts of the ledger.
+The others come from the rule files, which also contain the row rules: references, freshness, bounds, gaps.
 """
 
 import re
@@ -13,7 +13,7 @@ from config.declarations import Table, tables
 from config.rule_expressions import asking, columns_in
 from config.rule_files import FOLDER, Entry, entries
 
-BATCH = "{batch}"  # Great Expectations puts the table's name here
+BATCH = "{batch}"  # Great Expectations inserts the table's name here
 LEDGER = "ledger"
 NOW = "now"
 _BOUNDS = re.compile(r"(-?\d+(?:\.\d+)?) and (-?\d+(?:\.\d+)?)")
@@ -22,21 +22,21 @@ _DURATION = re.compile(r"\d+ (second|minute|hour|day)s?")
 
 @dataclass(frozen=True)
 class TableRule:
-    """What must hold for a table as a whole."""
+    """A condition on a whole table."""
 
     name: str
     table: str
     severity: str
     description: str
     query: str
-    """Finds what breaks it, in SQL over {batch} and the views of what it needs."""
+    """SQL over {batch} and the view of `needs`; it returns the rows that break the rule."""
 
     needs: str | None = None
-    """Another table, or the ledger, without which it cannot be told."""
+    """Another table, or the ledger, that the query reads."""
 
     @property
     def look(self) -> str:
-        """Give the command that shows all of what breaks it in the tables that are served."""
+        """Return the command that shows all rows of the served tables that break the rule."""
         if self.needs == LEDGER:
             return "lakehouse check ledger"
         query = self.query.replace(BATCH, self.table).replace("{{", "{").replace("}}", "}")
@@ -44,13 +44,13 @@ class TableRule:
 
 
 def view(name: str) -> str:
-    """Name the view under which the rules' queries find a table."""
+    """Return the name of the view through which the rules' queries read a table."""
     return f"audited_{name.replace('.', '_')}"
 
 
 @cache
 def table_rules(name: str, folder: Path = FOLDER) -> tuple[TableRule, ...]:
-    """Give all rules of a table as a whole: those that follow from its declaration, then those of its file."""
+    """Return all table rules of a table: those derived from its declaration, then those of its file."""
     table = tables()[name]
     written = [_WRITTEN[entry.form](entry, table) for entry in entries(folder / f"{name}.yaml") if entry.form != "row"]
     return (_unique(table), *_as_the_ledger_says(table), *written)
@@ -62,13 +62,13 @@ def _unique(table: Table) -> TableRule:
         name="key_unique",
         table=table.name,
         severity="fail",
-        description=f"There is one row for each {', '.join(table.key)}.",
+        description=f"There is one row per {', '.join(table.key)}.",
         query=f"select {key}, count(*) as copies from {BATCH} group by {key} having count(*) > 1",  # noqa: S608
     )
 
 
 def _as_the_ledger_says(table: Table) -> list[TableRule]:
-    """Compare each partition's rows with the ledger, as far as it reaches: a batch at hand is not counted yet."""
+    """Compare each partition's row count with the ledger, up to the ledger's last offset."""
     terms = {"bronze.events": "input", "silver.quarantine": "quarantined"}
     terms |= {"silver.late": "late", "silver.duplicates": "duplicates"}
     term = "silver" if table.topic else terms.get(table.name)
@@ -86,7 +86,7 @@ def _as_the_ledger_says(table: Table) -> list[TableRule]:
             name="as_the_ledger_says",
             table=table.name,
             severity="fail",
-            description=f"The table holds as many rows as the ledger counts as '{term}'.",
+            description=f"The table has as many rows as the ledger counts as '{term}'.",
             query=f"select * from ({found}) where rows != ledger",  # noqa: S608
             needs=LEDGER,
         )
@@ -94,8 +94,8 @@ def _as_the_ledger_says(table: Table) -> list[TableRule]:
 
 
 def _reference(entry: Entry, table: Table) -> TableRule:
-    """Find rows whose value is nowhere in a column of another table; an empty value refers to nothing."""
-    column, (other, theirs) = entry["column"], _elsewhere(entry, "refers_to")
+    """Find rows whose value is missing from a column of another table; nulls are ignored."""
+    column, (other, theirs) = entry["column"], _other_column(entry, "refers_to")
     entry.check("column", column, list(table.columns), f"{table.name} has no column")
     shown = ", ".join(f"b.{name}" for name in dict.fromkeys([*table.key, column]))
     query = (
@@ -106,7 +106,7 @@ def _reference(entry: Entry, table: Table) -> TableRule:
 
 
 def _freshness(entry: Entry, table: Table) -> TableRule:
-    """Find a table whose newest row is too far behind the clock, or behind the newest row of another table."""
+    """Find a table whose newest row is too far behind the clock or behind the newest row of another table."""
     newest, at_most = entry["newest"], entry["at_most"]
     entry.check("newest", newest, list(table.columns), f"{table.name} has no column")
     if not _DURATION.fullmatch(at_most):
@@ -114,7 +114,7 @@ def _freshness(entry: Entry, table: Table) -> TableRule:
     if entry["behind"] == NOW:
         other, line = None, "select current_timestamp() as expected"
     else:
-        other, theirs = _elsewhere(entry, "behind")
+        other, theirs = _other_column(entry, "behind")
         line = f"select max({theirs}) as expected from {view(other)}"  # noqa: S608
     query = (
         f"select newest, expected from (select max({newest}) as newest from {BATCH}) cross join ({line}) "  # noqa: S608
@@ -124,7 +124,7 @@ def _freshness(entry: Entry, table: Table) -> TableRule:
 
 
 def _bounds(entry: Entry, table: Table) -> TableRule:
-    """Find a table of which some measure is out of its bounds; of an empty table there is none."""
+    """Find a table whose measure is out of bounds; an empty table has no measure."""
     measure, bounds = entry["measure"], _BOUNDS.fullmatch(entry["between"])
     for name in columns_in(measure):
         entry.check("measure", name, list(table.columns), f"{table.name} has no column")
@@ -140,7 +140,7 @@ def _bounds(entry: Entry, table: Table) -> TableRule:
 
 
 def _gap(entry: Entry, table: Table) -> TableRule:
-    """Find hours without a row right between two busy ones; a quiet night is no gap, nor what a straggler leaves."""
+    """Find hours without a row between two busy hours; an empty hour next to a quiet one is no gap."""
     column, busy = entry["hours_of"], entry["busy"]
     entry.check("hours_of", column, list(table.columns), f"{table.name} has no column")
     if not busy.isdecimal():
@@ -160,8 +160,8 @@ def _gap(entry: Entry, table: Table) -> TableRule:
 _WRITTEN = {"reference": _reference, "freshness": _freshness, "bounds": _bounds, "gap": _gap}
 
 
-def _elsewhere(entry: Entry, key: str) -> tuple[str, str]:
-    """Read the column of another table, written as layer.table.column."""
+def _other_column(entry: Entry, key: str) -> tuple[str, str]:
+    """Parse a column of another table, written as layer.table.column."""
     other, _, column = entry[key].rpartition(".")
     entry.check(key, other, list(tables()), "there is no table")
     entry.check(key, column, list(tables()[other].columns), f"{other} has no column")

@@ -1,4 +1,4 @@
-"""Refuse answers from which no project can be made, before anything of it is written."""
+"""Reject invalid answers before any file is written."""
 
 import json
 import re
@@ -11,21 +11,21 @@ SHORT = 100
 
 
 def problems() -> list[str]:
-    """Say what is wrong with each answer."""
+    """Return a message for each invalid answer."""
     name, slug, description = (ANSWERS[key] for key in ("project_name", "project_slug", "description"))
     found = []
     if not name.strip():
-        found.append("project_name is blank: give the project a name.")
+        found.append("project_name is blank: enter a name.")
     elif not re.fullmatch(PLAIN, name) or len(name) > SHORT:
         found.append(
-            f"project_name {name!r}: begin with a letter or digit; ASCII letters, digits, blanks and .,:()&+- only."
+            f"project_name {name!r}: start with a letter or digit; use only ASCII letters, digits, spaces and .,:()&+-."
         )
     if not re.fullmatch(PACKAGE, slug) or len(slug) > SHORT:
         found.append(
-            f"project_slug {slug!r} is no package name: small letters, digits and single hyphens, a letter first."
+            f"project_slug {slug!r} is not a package name: a lowercase letter, then letters, digits and single hyphens."
         )
     if not description.strip() or not description.isprintable():
-        found.append("description: say in one line what the project is.")
+        found.append("description: describe the project in one line.")
     return found
 
 

@@ -1,1 +1,1 @@
-"""What stands in for the outside world on a laptop: broker, simulator."""
+"""Local stand-ins for external systems: Kafka broker, catalog, Thrift server, simulator, payment API."""

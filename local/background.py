@@ -1,4 +1,4 @@
-"""Background servers: on loopback, one of each kind for a home, outliving the command that starts them."""
+"""Background servers on loopback: one of each kind per home; they keep running after the command that starts them."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ STOP_SECONDS = 30
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a server."""
+    """The state of a server."""
 
     running: bool
     pid: int | None
@@ -28,25 +28,25 @@ class Status:
 
 
 class Background:
-    """A server of one home: started once, known by its process, its port chosen once and kept."""
+    """A server of one home, identified by its process; its port is chosen once and kept."""
 
     name: str
-    """Its folder, its log and its commands."""
+    """The name of its folder, its log and its commands."""
 
     title: str
-    """What messages call it."""
+    """Its name in messages."""
 
     port_setting: str
-    """The setting that may choose its port."""
+    """The setting for its port."""
 
     seconds = 60
-    """How long it may take to start."""
+    """Start timeout."""
 
-    way_out = ""
-    """What else may help when it does not start."""
+    start_hint = ""
+    """An additional hint if it does not start."""
 
     def __init__(self, settings: Settings) -> None:
-        """Keep all of the server's state under the home."""
+        """Store all of the server's state in the home."""
         self.settings = settings
         self.folder = settings.home / self.name
         self.log = settings.home / "logs" / f"{self.name}.log"
@@ -56,42 +56,42 @@ class Background:
 
     @property
     def configured_port(self) -> int | None:
-        """Give the port that settings ask for, if they do."""
+        """Return the configured port, if any."""
         section, _, key = self.port_setting.partition(".")
         port: int | None = getattr(getattr(self.settings, section), key)
         return port
 
     def prepare(self, port: int) -> None:
-        """Write what it reads when it starts."""
+        """Write the files that it reads at start."""
 
     def command(self, port: int) -> list[str]:
-        """Give the command that serves on a port; its folder stands in it, so that its process can be told."""
+        """Return the command that serves on a port; it contains the folder, which identifies the process."""
         raise NotImplementedError
 
     def environment(self) -> dict[str, str]:
-        """Give the variables that it needs beyond those that are there."""
+        """Return additional environment variables."""
         return {}
 
     def status(self) -> Status:
-        """Look at the process behind the pid file, never only at the file."""
+        """Return the state of the process that the pid file names."""
         port = int(self._port_file.read_text()) if self._port_file.exists() else None
         recorded = self._pid_file.read_text().strip() if self._pid_file.exists() else ""
-        if not recorded.isdigit():  # a killed start may leave the file empty
+        if not recorded.isdigit():  # a start that was killed may leave the file empty
             return Status(False, None, port, "not running")
         pid = int(recorded)
         if not self._is_ours(pid):
-            return Status(False, pid, port, f"not running: process {pid} is gone; its log: {self.log}")
+            return Status(False, pid, port, f"not running: process {pid} has ended; its log: {self.log}")
         return Status(True, pid, port, f"running as process {pid}")
 
     def start(self) -> Status:
-        """Start the server unless it runs, and wait until it answers."""
+        """Start the server unless it is running, and wait until it answers."""
         with self._alone():
             if not self.status().running:
                 self._launch(self._port())
         return self.status()
 
     def stop(self) -> Status:
-        """Shut the server down cleanly; what it keeps stays."""
+        """Stop the server cleanly; its data stays."""
         status = self.status()
         if status.running and status.pid:
             for number in (signal.SIGTERM, signal.SIGKILL):
@@ -102,7 +102,7 @@ class Background:
         return status
 
     def port_is_taken(self) -> bool:
-        """Tell whether another program has the port configured for it; one that is chosen is always free."""
+        """Return whether another program uses the configured port."""
         return self.configured_port is not None and not self.status().running and answers(self.configured_port)
 
     def _launch(self, port: int) -> None:
@@ -115,7 +115,7 @@ class Background:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,  # it outlives the command, and the command's Ctrl-C
+                start_new_session=True,  # survives the end of the command and its Ctrl-C
             )
         self._pid_file.write_text(str(process.pid))
         self._wait_until_ready(process, port)
@@ -126,35 +126,35 @@ class Background:
             if process.poll() is not None:
                 self._pid_file.unlink(missing_ok=True)
                 raise LakehouseError(
-                    f"{self.title} stopped while starting (exit code {process.returncode}).\n{self._last_words()}",
-                    f"Its log: {self.log}{self.way_out}",
+                    f"{self.title} stopped while starting (exit code {process.returncode}).\n{self._last_errors()}",
+                    f"Its log: {self.log}{self.start_hint}",
                 )
             if answers(port):
                 return
             time.sleep(0.1)
         raise LakehouseError(f"{self.title} did not answer within {self.seconds} s.", f"Its log: {self.log}")
 
-    def _last_words(self) -> str:
+    def _last_errors(self) -> str:
         files = [file for file in dict.fromkeys((self.log, self.output)) if file.exists()]
         lines = [line for file in files for line in file.read_text(errors="replace").splitlines()]
         errors = [line for line in lines if " ERROR " in line or " FATAL " in line or "Exception" in line]
         return "\n".join((errors or lines)[-3:])
 
     def _port(self) -> int:
-        """Take the configured port, or the remembered one, or a free one; remember it."""
+        """Choose the configured port, the previous one or a free one, and store it."""
         if self.port_is_taken():
             variable = PREFIX + self.port_setting.upper().replace(".", "__")
             raise LakehouseError(
                 f"Port {self.configured_port}, configured for {self.name}, is taken by another program.",
                 f"Stop that program, or choose another port: {variable}, or {self.port_setting} in the settings.",
             )
-        kept = int(self._port_file.read_text()) if self._port_file.exists() else None
-        port = self.configured_port or still_free(kept)
+        previous = int(self._port_file.read_text()) if self._port_file.exists() else None
+        port = self.configured_port or still_free(previous)
         self._port_file.write_text(str(port))
         return port
 
     def _is_ours(self, pid: int) -> bool:
-        """Tell our server from another program that was given the same process id later."""
+        """Return whether the process is our server, not another program that got the same process id later."""
         return str(self.folder) in command_line(pid)
 
     def _ends(self, pid: int) -> bool:
@@ -171,14 +171,14 @@ class Background:
 
 
 def answers(port: int) -> bool:
-    """Tell whether a program takes connections on a port of this machine."""
+    """Return whether a program accepts connections on a local port."""
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def still_free(port: int | None) -> int:
-    """Keep a remembered port while it is free; two homes may have remembered the same one."""
+    """Return `port` if it is free, otherwise another one: two homes may have stored the same port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -197,7 +197,7 @@ def command_line(pid: int) -> str:
 
 
 def reap(pid: int) -> None:
-    """Collect a child that ended, so that it does not linger as a zombie where the starter is still alive."""
+    """Reap a child process that has ended: it would stay a zombie as long as this process lives."""
     try:
         os.waitpid(pid, os.WNOHANG)
     except ChildProcessError:

@@ -1,4 +1,4 @@
-"""The embedded broker: one KRaft Kafka from its jars, on loopback, in the background."""
+"""The embedded broker: a single KRaft node of Kafka, on loopback, in the background."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from config.rendering import render
 from config.settings import ROOT, Settings
 from local.background import Background, Status, still_free
 
-CLUSTER_ID = "bGFrZWhvdXNlLWxvY2FsMQ"  # 16 bytes, base64: any fixed value does on one node
+CLUSTER_ID = "bGFrZWhvdXNlLWxvY2FsMQ"  # 16 bytes in base64; on one node any fixed value works
 
 
 class Broker(Background):
@@ -21,13 +21,13 @@ class Broker(Background):
     name = "broker"
     title = "The broker"
     port_setting = "kafka.port"
-    way_out = (
-        "\nIf the data folder is broken: lakehouse broker start --reformat   "
-        "(the old folder is set aside, not deleted; bronze.events keeps what was landed)"
+    start_hint = (
+        "\nIf the data folder is corrupt: lakehouse broker start --reformat   "
+        "(the old folder is set aside, not deleted; bronze.events keeps all landed records)"
     )
 
     def __init__(self, settings: Settings) -> None:
-        """Keep its data apart, and what it says before its log opens."""
+        """Store its data in a folder of its own, and its early output in a file: its log opens later."""
         super().__init__(settings)
         self.data = self.folder / "data"
         self.output = self.log.with_name("broker.out")
@@ -35,7 +35,7 @@ class Broker(Background):
         self._logging = self.folder / "log4j2.properties"
 
     def start(self, *, reformat: bool = False) -> Status:
-        """Start the broker unless it runs, wait until it answers, and create the declared topics."""
+        """Start the broker unless it is running, wait until it answers, and create the declared topics."""
         self._refuse_external()
         if reformat:
             self._set_data_aside()
@@ -45,12 +45,12 @@ class Broker(Background):
         return status
 
     def stop(self) -> Status:
-        """Shut the broker down cleanly; its data stays."""
+        """Stop the broker cleanly; its data stays."""
         self._refuse_external()
         return super().stop()
 
     def prepare(self, port: int) -> None:
-        """Write its settings, and a data folder where there is none."""
+        """Write its settings, and format a data folder if there is none."""
         values = {
             "port": port,
             "controller_port": still_free(None),
@@ -63,7 +63,7 @@ class Broker(Background):
             self._format()
 
     def command(self, port: int) -> list[str]:
-        """Run Kafka from its jars."""
+        """Return the command that runs Kafka from its jars."""
         return self._java("kafka.Kafka", str(self._properties))
 
     def _java(self, *arguments: str) -> list[str]:
@@ -76,7 +76,7 @@ class Broker(Background):
         done = subprocess.run(self._java(*arguments), capture_output=True, text=True, check=False)
         if done.returncode:
             raise LakehouseError(
-                f"The broker's data folder {self.data} cannot be prepared:\n{done.stdout}{done.stderr}".rstrip(),
+                f"The broker's data folder {self.data} cannot be formatted:\n{done.stdout}{done.stderr}".rstrip(),
                 "lakehouse broker start --reformat   (the old folder is set aside, not deleted)",
             )
 
@@ -90,6 +90,6 @@ class Broker(Background):
     def _refuse_external(self) -> None:
         if self.settings.kafka.servers:
             raise LakehouseError(
-                f"Settings name an external Kafka ({self.settings.kafka.servers}): there is no broker of ours here.",
-                "Empty kafka.servers to use the embedded one.",
+                f"The settings name an external Kafka ({self.settings.kafka.servers}): there is no embedded broker.",
+                "Clear kafka.servers to use the embedded broker.",
             )

@@ -1,4 +1,4 @@
-"""The embedded catalog: the Hive metastore's database, as a Derby server on loopback that lets everyone in."""
+"""The embedded catalog: the Hive metastore's database in a Derby server, on loopback and without passwords."""
 
 import importlib.util
 import os
@@ -11,20 +11,20 @@ from local.background import Background, Status
 
 
 class Catalog(Background):
-    """The catalog of one home: names and queries of views and tables, for dbt, SQL clients and notebooks at once."""
+    """The catalog of one home: the views and tables that dbt, SQL clients and notebooks share."""
 
     name = "catalog"
     title = "The catalog"
     port_setting = "catalog.port"
 
     def start(self) -> Status:
-        """Start the catalog unless it runs; a metastore of others' is there already."""
+        """Start the catalog unless it is running or an external metastore is configured."""
         if self.settings.catalog.metastore:
             return Status(True, None, None, f"an external metastore: {self.settings.catalog.metastore}")
         return super().start()
 
     def command(self, port: int) -> list[str]:
-        """Run Derby's network server from pyspark's derby jars and the one that they lack."""
+        """Return the command that runs Derby's network server, from pyspark's Derby jars and the one it lacks."""
         classpath = os.pathsep.join(map(str, [*_shipped("derby*.jar"), *jars("catalog", self.settings)]))
         return [
             *(str(find_java().home / "bin" / "java"), "-Xmx128m", "-cp", classpath),

@@ -1,4 +1,4 @@
-"""Commands of the local Kafka: broker start, stop, status."""
+"""Commands of the embedded Kafka: broker start, stop, status."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 @broker.command()
 def start(
-    reformat: Annotated[bool, typer.Option(help="Set a broken data folder aside and begin with an empty log.")] = False,
+    reformat: Annotated[bool, typer.Option(help="Set a corrupt data folder aside; start with an empty log.")] = False,
 ) -> None:
     """Start the broker in the background, on loopback, and create the declared topics.
 
@@ -30,7 +30,7 @@ def start(
 
 @broker.command()
 def stop() -> None:
-    """Shut the broker down cleanly; its data stays.
+    """Stop the broker cleanly; its data stays.
 
     Example: lakehouse broker stop
     """
@@ -41,7 +41,7 @@ def stop() -> None:
 
 @broker.command()
 def status() -> None:
-    """Say whether the broker runs; exit code 1 when it does not.
+    """Show whether the broker is running; exit code 1 if it is not.
 
     Example: lakehouse broker status
     """

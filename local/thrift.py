@@ -1,4 +1,4 @@
-"""The embedded Thrift server: Spark's own, from the pyspark package, for JDBC and dbt's target `cluster`."""
+"""The embedded Thrift server: Spark's, from the pyspark package, for JDBC and dbt's target `cluster`."""
 
 import importlib.util
 from pathlib import Path
@@ -11,7 +11,7 @@ SERVER = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"
 
 
 class Thrift(Background):
-    """The Thrift server of one home: a Spark session that answers over a socket, on the home's catalog."""
+    """The Thrift server of one home: a Spark session behind a socket, with the home's catalog."""
 
     name = "thrift"
     title = "The Thrift server"
@@ -20,25 +20,25 @@ class Thrift(Background):
 
     @property
     def address(self) -> str:
-        """Give host and port of the configured server, or of this home's own."""
+        """Return host:port of the configured server or of the embedded one."""
         return self.settings.catalog.thrift or f"127.0.0.1:{self.status().port or 10000}"
 
     def start(self) -> Status:
-        """Start the server unless it runs, and the catalog before it."""
+        """Start the catalog and the server, unless they are running."""
         if self.settings.catalog.thrift:
             raise LakehouseError(
-                f"Settings name a Thrift server ({self.settings.catalog.thrift}): there is none of ours here.",
-                "Empty catalog.thrift to use the embedded one.",
+                f"The settings name a Thrift server ({self.settings.catalog.thrift}): there is no embedded one.",
+                "Clear catalog.thrift to use the embedded one.",
             )
         Catalog(self.settings).start()
         return super().start()
 
     def command(self, port: int) -> list[str]:
-        """Submit the server to the session's master, on loopback."""
+        """Return the spark-submit command that runs the server on loopback."""
         options = {
             "hive.server2.thrift.port": port,
             "hive.server2.thrift.bind.host": "127.0.0.1",
-            "lakehouse.folder": self.folder,  # read by nobody but us, who tell the process by it
+            "lakehouse.folder": self.folder,  # unused by Spark: it identifies the process
         }
         return [
             *(str(_spark_home() / "bin" / "spark-submit"), "--name", "lakehouse thrift", "--class", SERVER),
@@ -47,8 +47,8 @@ class Thrift(Background):
         ]
 
     def environment(self) -> dict[str, str]:
-        """Give it the settings that every session of the project has."""
-        from config.spark import environment  # here: pyspark takes long to import, and other commands need none
+        """Return the variables that give it the Spark settings of every session."""
+        from config.spark import environment  # here: pyspark is slow to import, and other commands do not need it
 
         return environment(self.settings) | {"SPARK_HOME": str(_spark_home())}
 
@@ -56,5 +56,5 @@ class Thrift(Background):
 def _spark_home() -> Path:
     spec = importlib.util.find_spec("pyspark")
     if not spec or not spec.origin:
-        raise LakehouseError("There is no pyspark here.", "Run `make setup` again.")
+        raise LakehouseError("pyspark is not installed.", "Run `make setup` again.")
     return Path(spec.origin).parent

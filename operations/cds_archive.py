@@ -1,6 +1,6 @@
-"""The archive of Spark's classes: made by a Spark that does a little of everything, once.
+"""Write the archive of Spark's classes (class data sharing), from a training run of Spark.
 
-`python -m operations.cds_archive` makes it unless it is there; set-up does so. It takes about a minute.
+`python -m operations.cds_archive` writes it unless it exists; `make setup` runs it. It takes about a minute.
 """
 
 import os
@@ -15,11 +15,11 @@ TRAINING = "training"
 
 
 def make() -> None:
-    """Make the archive unless it is there; without it everything works too, so that a failure is only told."""
+    """Create the archive unless it exists; everything works without it, so a failure is only reported."""
     found = cds_archive(load_settings())
     if not found or found.exists():
         return
-    print("Archiving the classes of Spark, so that it starts faster (about a minute, once) ...", flush=True)
+    print("Archiving Spark's classes for faster starts (about a minute, once) ...", flush=True)
     for old in found.parent.glob("*.jsa"):
         old.unlink()
     found.parent.mkdir(exist_ok=True)
@@ -36,11 +36,11 @@ def make() -> None:
         draft.unlink(missing_ok=True)
         print(f"That failed; Spark starts without it:\n{done.stdout[-500:]}{done.stderr[-1500:]}", file=sys.stderr)
         return
-    draft.rename(found)  # whole, or not at all
+    draft.rename(found)  # atomic
 
 
 def train() -> None:
-    """Do a little of what commands do, in a home of its own: parse, write and read Delta, follow a table, ask."""
+    """Load the classes that commands use, in a temporary home: parse, write and read Delta, run a job, query."""
     from pyspark.sql import functions as F
 
     from config.spark import session

@@ -1,4 +1,4 @@
-"""Commands of an operator: doctor, sql, trace, shell, down, demo."""
+"""Commands for operation: doctor, sql, trace, shell, down, demo."""
 
 from typing import Annotated
 
@@ -13,19 +13,19 @@ console = Console(highlight=False, soft_wrap=True)
 
 @app.command()
 def doctor() -> None:
-    """Check Java, Python, memory, disk, ports, jars and configuration, and say how to mend what is wrong.
+    """Check Java, Python, memory, disk, ports, jars and configuration, and say how to fix what is wrong.
 
     Example: lakehouse doctor
     """
-    from operations.doctor import examine
+    from operations.doctor import run_checks
 
-    raise typer.Exit(examine(console))
+    raise typer.Exit(run_checks(console))
 
 
 @app.command()
 def sql(
     query: Annotated[str | None, typer.Argument(help="One SQL statement; without it the tables are listed.")] = None,
-    rows: Annotated[int, typer.Option(help="How many rows to show at most.")] = 50,
+    rows: Annotated[int, typer.Option(help="Maximum number of rows.")] = 50,
 ) -> None:
     """Query any table by its name.
 
@@ -44,7 +44,7 @@ def sql(
 def trace(
     event: Annotated[str, typer.Argument(metavar="EVENT_ID", help="An event id, or TOPIC/PARTITION/OFFSET.")],
 ) -> None:
-    """Show where an event is in every layer, and why it is there or not; exit code 1 when it is nowhere.
+    """Show where an event is in every layer, and why; exit code 1 if it is in none.
 
     Example: lakehouse trace clicks/0/42
     """
@@ -52,14 +52,14 @@ def trace(
     from operations.trace import trace as follow
 
     settings = load_settings()
-    topic, _, place = event.partition("/")
-    partition, _, offset = place.partition("/")
+    topic, _, rest = event.partition("/")
+    partition, _, offset = rest.partition("/")
     if partition.isdigit() and offset.isdigit():
         found = [(topic, int(partition), int(offset))]
     else:
         found = origins(settings, event)
     if not found:
-        console.print(f"No table knows '{event}'. If it was just sent: lakehouse stream status")
+        console.print(f"No table contains '{event}'. If it was just sent: lakehouse stream status")
         raise typer.Exit(1)
     known = False
     for origin in found:
@@ -90,7 +90,7 @@ def shell(
 
 @app.command()
 def down() -> None:
-    """Stop what runs in the background for this home: the Thrift server, the catalog, the broker.
+    """Stop this home's background processes: the Thrift server, the catalog, the broker.
 
     Example: lakehouse down
     """
@@ -114,7 +114,7 @@ def down() -> None:
 
 @app.command()
 def demo(
-    events: Annotated[int, typer.Option(help="How many valid events to generate.", min=1000)] = 100_000,
+    events: Annotated[int, typer.Option(help="Number of valid events to generate.", min=1000)] = 100_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 7,
     act: Annotated[str | None, typer.Option(help="Tell this act only, on what those before it have left.")] = None,
 ) -> None:

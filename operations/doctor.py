@@ -1,4 +1,4 @@
-"""Doctor: is everything there that the project needs, and how to mend what is not."""
+"""Doctor: checks everything that the project needs on this machine, and names a fix for each failure."""
 
 import os
 import platform
@@ -25,20 +25,20 @@ DISK_GIB = 5
 
 @dataclass(frozen=True)
 class Finding:
-    """What was looked at, whether it is well, what was seen, and the way to mend it."""
+    """The result of one check: its subject, whether it passed, what it found, and a hint how to fix it."""
 
-    what: str
-    well: bool
-    seen: str
+    subject: str
+    passed: bool
+    found: str
     hint: str = ""
 
 
-def examine(console: Console) -> int:
-    """Print every finding; give 0 when all is well, 1 otherwise."""
+def run_checks(console: Console) -> int:
+    """Print every finding; return 0 if all checks passed, 1 otherwise."""
     findings = [_configuration()]
-    if findings[0].well:
+    if findings[0].passed:
         settings = load_settings()
-        looks: list[Callable[[Settings], Finding]] = [
+        checks: list[Callable[[Settings], Finding]] = [
             _python,
             _java,
             _jars,
@@ -49,20 +49,20 @@ def examine(console: Console) -> int:
             _ports,
             _log,
         ]
-        findings += [_examined(look, settings) for look in looks]
+        findings += [_checked(check, settings) for check in checks]
     for finding in findings:
-        mark = "[green]✓[/]" if finding.well else "[red]✗[/]"
-        console.print(f"{mark} {finding.what:<14} {escape(finding.seen)}")
-        if finding.hint and not finding.well:
+        mark = "[green]✓[/]" if finding.passed else "[red]✗[/]"
+        console.print(f"{mark} {finding.subject:<14} {escape(finding.found)}")
+        if finding.hint and not finding.passed:
             console.print(f"  {'':<14} → {escape(finding.hint)}")
-    return 0 if all(finding.well for finding in findings) else 1
+    return 0 if all(finding.passed for finding in findings) else 1
 
 
-def _examined(look: Callable[[Settings], Finding], settings: Settings) -> Finding:
+def _checked(check: Callable[[Settings], Finding], settings: Settings) -> Finding:
     try:
-        return look(settings)
+        return check(settings)
     except LakehouseError as error:
-        return Finding(look.__name__.strip("_"), False, error.problem, error.hint)
+        return Finding(check.__name__.strip("_"), False, error.problem, error.hint)
 
 
 def _configuration() -> Finding:
@@ -76,8 +76,8 @@ def _configuration() -> Finding:
 
 
 def _python(_settings: Settings) -> Finding:
-    well = (3, 11) <= sys.version_info[:2] <= (3, 13)
-    return Finding("python", well, platform.python_version(), "Install Python 3.11 to 3.13, then: make purge setup")
+    passed = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    return Finding("python", passed, platform.python_version(), "Install Python 3.11 to 3.13, then: make purge setup")
 
 
 def _java(_settings: Settings) -> Finding:
@@ -105,7 +105,8 @@ def _disk(settings: Settings) -> Finding:
     while not folder.exists():
         folder = folder.parent
     gib = shutil.disk_usage(folder).free / 2**30
-    return Finding("disk", gib >= DISK_GIB, f"{gib:.1f} GiB free", "Free some, or set LAKEHOUSE_HOME to a larger disk.")
+    hint = "Free some space, or set LAKEHOUSE_HOME to a folder on a larger disk."
+    return Finding("disk", gib >= DISK_GIB, f"{gib:.1f} GiB free", hint)
 
 
 def _home(settings: Settings) -> Finding:
@@ -124,7 +125,7 @@ def _declarations(_settings: Settings) -> Finding:
 def _ports(settings: Settings) -> Finding:
     port = settings.kafka.port
     if settings.kafka.servers or port is None:
-        return Finding("ports", True, "chosen when needed, and remembered")
+        return Finding("ports", True, "chosen when needed, then reused")
     return Finding(
         "ports",
         not Broker(settings).port_is_taken(),

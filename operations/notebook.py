@@ -1,4 +1,4 @@
-"""A notebook with the session and every name, in a Jupyter server on loopback, where Jupyter is installed."""
+"""Open a Jupyter notebook with a Spark session and every table, on loopback; Jupyter must be installed."""
 
 import importlib.util
 import json
@@ -20,16 +20,16 @@ spark = connect(settings, "notebook")""",
 
 
 def open_notebook(settings: Settings) -> int:
-    """Serve the notebooks of the home until Ctrl-C; give Jupyter's exit code."""
+    """Serve the home's notebooks until Ctrl-C; return Jupyter's exit code."""
     if not importlib.util.find_spec("notebook"):
-        raise LakehouseError("Jupyter is not installed here.", f"{sys.executable} -m pip install notebook")
+        raise LakehouseError("Jupyter is not installed.", f"{sys.executable} -m pip install notebook")
     file = write_first(settings)
     command = [sys.executable, "-m", "notebook", str(file), "--ServerApp.ip=127.0.0.1"]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 
 def write_first(settings: Settings) -> Path:
-    """Write a notebook to begin with, unless there is one; give its file."""
+    """Write a first notebook unless it exists; return its file."""
     file = settings.home / "notebooks" / "lakehouse.ipynb"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)

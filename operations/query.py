@@ -1,4 +1,4 @@
-"""Asking the tables: SQL by their declared names, from the command line or a shell."""
+"""Query the tables by their declared names with SQL, from the command line or a shell."""
 
 import code
 import json
@@ -19,13 +19,13 @@ from config.spark import session
 from lake.catalog import connect, in_use
 from lake.views import described, served, views
 
-# What dbt builds is in the catalog only.
+# The models of dbt are only in the catalog.
 BY_DBT = re.compile(r"\b(staging|serving|marts)\.\w", re.IGNORECASE)
 
 
 def list_tables(settings: Settings, console: Console) -> None:
-    """List the tables that there are, with what each is, and how many rows the stored ones have."""
-    grid = Grid("table", "rows", "what it is")
+    """List the existing tables and views with their descriptions, and the row counts of tables."""
+    grid = Grid("table", "rows", "description")
     for name in views(settings):
         stored = served(settings, tables()[name]) if name in tables() else []
         rows = sum(path.table().count() for path in stored)
@@ -36,7 +36,7 @@ def list_tables(settings: Settings, console: Console) -> None:
 
 
 def show(settings: Settings, query: str, rows: int, console: Console) -> None:
-    """Run a query and show its first rows."""
+    """Run a query and print its first rows."""
     with console.status("Starting Spark …"):
         if BY_DBT.search(query):
             spark = connect(settings, "lakehouse sql")
@@ -53,11 +53,11 @@ def show(settings: Settings, query: str, rows: int, console: Console) -> None:
         grid.add_row(*(_text(value) for value in row))
     console.print(grid)
     if len(found) > rows:
-        console.print(f"… more than {rows} rows; --rows shows more.")
+        console.print(f"… more than {rows} rows; use --rows to show more.")
 
 
 def register(spark: SparkSession, settings: Settings, query: str | None = None) -> None:
-    """Give the session a view of every table by its name; only of those a query names, when one is given."""
+    """Create a view of every table in the session; with a query, only of the tables that it names."""
     for name, selected in views(settings).items():
         if query is None or re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE):
             spark.sql(f"create database if not exists {name.partition('.')[0]}")
@@ -65,18 +65,18 @@ def register(spark: SparkSession, settings: Settings, query: str | None = None) 
 
 
 def open_shell(settings: Settings) -> None:
-    """Open an interactive Python with the session and the tables."""
+    """Open an interactive Python shell with the Spark session and the tables."""
     if in_use(settings):
         spark = connect(settings, "lakehouse shell")
     else:
         spark = session(settings, "lakehouse shell")
         register(spark, settings)
-    banner = "spark, settings and the tables are here: spark.table('silver.clicks').show()"
+    banner = "Available: spark, settings and the tables: spark.table('silver.clicks').show()"
     code.interact(banner=banner, local={"spark": spark, "settings": settings}, exitmsg="")
 
 
 def _built_by_dbt(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Name what the last run of dbt built, with its description."""
+    """Yield the models of the last dbt run with their descriptions."""
     folder = settings.home / "reports" / "dbt"
     if (folder / "manifest.json").exists() and (folder / "run_results.json").exists():
         nodes = json.loads((folder / "manifest.json").read_text())["nodes"]

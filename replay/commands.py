@@ -74,8 +74,8 @@ def run(
     os.nice(NICENESS)  # before Spark starts, which inherits it
     with console.status("Starting Spark …"):
         spark = session(settings, f"lakehouse replay g{todo.generation}")
-    with shown(console) as watch:
-        built = run_replay(spark, settings, todo, watch)
+    with shown(console) as on_progress:
+        built = run_replay(spark, settings, todo, on_progress)
     rate = f", {built.records / built.seconds:,.0f} records/s" if built.records and built.seconds else ""
     console.print(
         f"Generation {built.generation} is built, in {built.seconds:.0f} s{rate}. "

@@ -18,7 +18,7 @@ from lake.tables import create_missing, read_arrow
 from replay.manifest import Replay, save
 from streaming.checkpoint import last_checkpoint
 from streaming.job import Job
-from streaming.progress import Watch
+from streaming.progress import OnProgress
 from streaming.runner import Runner
 from streaming.windows.closing import close
 
@@ -29,7 +29,7 @@ def run(
     spark: SparkSession,
     settings: Settings,
     replay: Replay,
-    watch: Watch | None = None,
+    on_progress: OnProgress | None = None,
     jobs: list[Job] | None = None,
 ) -> Replay:
     """Build the tables of a replay, or resume after a kill; the served tables are not touched.
@@ -44,12 +44,12 @@ def run(
         began = time.monotonic()
         jobs = jobs or replay.jobs_to_run()
         followers = [job for job in jobs if not job.topics]
-        if any(last_checkpoint(job, settings, replay.generation).followed() for job in followers):
+        if any(last_checkpoint(job, settings, replay.generation).table_offsets() for job in followers):
             # Their watermark delay was set by what had landed when the first of them started. Records that reached
             # Kafka since the kill may lie behind it; they are landed once the replay is served.
             jobs = followers
         with measured(spark, warehouse(settings)) as cost:
-            Runner(settings, spark, replay.target).run(jobs, until_caught_up=True, watch=watch)
+            Runner(settings, spark, replay.target).run(jobs, until_caught_up=True, on_progress=on_progress)
             failpoint("after replay run")
             for job in followers:
                 _close(job, replay, settings, spark)
@@ -68,10 +68,10 @@ def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) ->
     A replay's own watermark delay is longer, because its log was read out of order; but it has read everything.
     """
     reached = [_reached(name, replay, settings) for name in job.reads]
-    until = min((moment for moment in reached if moment), default=None)
+    closed_until = min((moment for moment in reached if moment), default=None)
     known = batch_log.closed_until(settings, job.name, replay.generation)
-    if until and (known is None or known < until):
-        close(job, settings, spark, replay.target, until)
+    if closed_until and (known is None or known < closed_until):
+        close(job, settings, spark, replay.target, closed_until)
 
 
 def _reached(name: str, replay: Replay, settings: Settings) -> datetime | None:

@@ -2,7 +2,7 @@
 
 The graph follows names, not modules: a function reaches the functions, classes and constants that it names, wherever
 they are defined. Comments, docstrings, layout, type hints of functions and the texts of raised errors are not part of a
-digest, and neither is the module that a definition stands in. Code that looks names up while it runs is treated
+digest, and neither is the module of a definition. Code that looks names up at run time is treated
 cautiously: it reaches its whole module, and a computed import reaches its whole package.
 """
 
@@ -18,15 +18,15 @@ LOOKS_UP_NAMES = {"globals", "locals", "vars", "eval", "exec"}
 IMPORTS_MODULES = {"import_module", "__import__", "walk_packages", "iter_modules"}
 DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 WHOLE = "*"
-"""Stands for all names of a module."""
+"""All names of a module."""
 
 LOOSE = "<module>"
-"""Stands for the statements of a module that define nothing, such as a call that registers something."""
+"""The statements of a module that define nothing, such as a call that registers something."""
 
 
 @dataclass
 class Reached:
-    """What a set of names reaches."""
+    """The definitions that a set of names reaches."""
 
     parts: dict[str, str] = field(default_factory=dict)
     """By dotted name of a definition, the digest of its code."""
@@ -36,13 +36,13 @@ class Reached:
 
     @property
     def words(self) -> set[str]:
-        """Return the words in the strings: the columns that expressions name are among them."""
+        """Return the words in the strings; they include the columns that expressions name."""
         return {word for text in self.strings for word in re.findall(r"\w+", text)}
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the code is, and which keyword arguments, as (function, argument), change no results in it."""
+    """The folder of the code, and the keyword arguments, as (function, argument), that change no results."""
 
     folder: Path
     ignored: frozenset[tuple[str, str]] = frozenset()
@@ -55,16 +55,16 @@ class Module:
     name: str
     is_package: bool
     definitions: dict[str, list[ast.stmt]]
-    """By name, the statements that bind it, without what changes no results."""
+    """By name, the statements that bind it, stripped of everything that changes no results."""
 
     digests: dict[str, str]
     """By name, the digest of these statements."""
 
     imports: dict[str, str]
-    """By local name, the dotted name that it stands for."""
+    """By local name, the dotted name that it refers to."""
 
     stars: list[str]
-    """Modules of which every name is imported."""
+    """Modules imported with `*`."""
 
 
 def reach(roots: Iterable[str], source: Source, stops: Iterable[str] = ()) -> Reached:
@@ -89,7 +89,7 @@ def reach(roots: Iterable[str], source: Source, stops: Iterable[str] = ()) -> Re
         code = module.definitions[name]
         targets = {target for statement in code for target in _targets(statement, module, source)}
         followed = sorted((local, target) for local, target in targets if not f"{target}.".startswith(stopped))
-        # Each name stands for the content of its target: a definition may move, but not be exchanged for another.
+        # Each name is digested with the content of its target: a definition may move, but not be replaced by another.
         contents = [f"{local} is {_content(target, source)}" for local, target in followed]
         found.parts[key] = digest([module.digests[name], *contents])
         found.strings |= {text for statement in code for text in _strings(statement)}
@@ -101,12 +101,12 @@ def reach(roots: Iterable[str], source: Source, stops: Iterable[str] = ()) -> Re
 
 
 def digest(parts: Iterable[object]) -> str:
-    """Condense values into one short text."""
+    """Return a short hash of some values."""
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()[:16]
 
 
 def _locate(dotted: str, source: Source) -> tuple[Module, str] | None:
-    """Find the module that defines a dotted name, through re-exports; none if it is not of this project."""
+    """Find the module that defines a dotted name, through re-exports; None if it is not in this project."""
     parts = dotted.split(".")
     for length in range(len(parts), 0, -1):
         module = _module(".".join(parts[:length]), source)
@@ -117,13 +117,13 @@ def _locate(dotted: str, source: Source) -> tuple[Module, str] | None:
             return module, name
         if name in module.imports:
             return _locate(".".join([module.imports[name], *parts[length + 1 :]]), source)
-        return module, WHOLE  # made while it runs, or imported by a star
+        return module, WHOLE  # defined at run time, or imported by a star
     return None
 
 
 def _module(name: str, source: Source) -> Module | None:
-    place = source.folder.joinpath(*name.split("."))
-    for file in (place.with_suffix(".py"), place / "__init__.py"):
+    path = source.folder.joinpath(*name.split("."))
+    for file in (path.with_suffix(".py"), path / "__init__.py"):
         if file.is_file():
             return _parsed(name, file, file.stat().st_mtime_ns, source.ignored)
     return None
@@ -156,13 +156,13 @@ def _is_text(node: ast.AST) -> bool:
 
 
 def _never_runs(statement: ast.stmt) -> bool:
-    """Tell whether a statement does nothing when its module is imported."""
+    """Return whether a statement does nothing when its module is imported."""
     test = ast.unparse(statement.test) if isinstance(statement, ast.If) else ""
     return test.endswith("TYPE_CHECKING") or test.startswith("__name__")
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
-    """List the names that a top-level statement binds, imports aside."""
+    """List the names that a top-level statement binds, except imports."""
     if isinstance(statement, DEFINES):
         yield statement.name
         return
@@ -174,7 +174,7 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
 
 
 def _imports(statement: ast.AST, module: Module) -> dict[str, str]:
-    """Map the local names of the imports in a statement to what they stand for."""
+    """Map the local names of the imports in a statement to the dotted names that they refer to."""
     found = {}
     for node in ast.walk(statement):
         if isinstance(node, ast.Import):
@@ -195,7 +195,7 @@ def _stars(statement: ast.stmt, module: Module) -> list[str]:
 
 
 def _source(node: ast.ImportFrom, module: Module) -> str:
-    """Return the module that is imported from; a relative import starts from the package it stands in."""
+    """Return the module that names are imported from; a relative import starts at the package of its module."""
     if not node.level:
         return node.module or ""
     parts = module.name.split(".")
@@ -221,7 +221,7 @@ def _targets(statement: ast.AST, module: Module, source: Source) -> Iterator[tup
 
 
 def _chains(statement: ast.AST) -> Iterator[str]:
-    """List the names that a statement loads, each with the attributes that are taken of it: `ledger.record`."""
+    """List the names that a statement loads, each with its attributes, such as `ledger.record_entry`."""
     inner: set[ast.AST] = set()
     for node in ast.walk(statement):  # from the outside in: the longest chain comes first
         parts: list[str] = []
@@ -248,7 +248,7 @@ def _content(dotted: str, source: Source) -> str:
 
 
 def _strings(statement: ast.AST) -> Iterator[str]:
-    """List string constants, and what may name a column in another way: attributes and keyword arguments."""
+    """List string constants, attributes and keyword arguments: any of them may name a column."""
     for node in ast.walk(statement):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -259,13 +259,13 @@ def _strings(statement: ast.AST) -> Iterator[str]:
 
 
 class _Strip(ast.NodeTransformer):
-    """Takes out of code what cannot change its results."""
+    """Removes everything from code that cannot change its results."""
 
     def __init__(self, ignored: frozenset[tuple[str, str]]) -> None:
         self.ignored = ignored
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Leave out docstrings and other texts that stand alone."""
+        """Remove docstrings and other strings that are statements."""
         super().generic_visit(node)
         body = getattr(node, "body", None)
         if isinstance(body, list):
@@ -280,38 +280,38 @@ class _Strip(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """Leave out the type hint of a variable."""
+        """Remove the type hint of a variable."""
         if node.simple != 2 and node.value is not None:
             return self.generic_visit(ast.Assign([node.target], node.value))
         return self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        """Leave out the type hint of what a function returns."""
+        """Remove the return type hint of a function."""
         node.returns = None
         return self.generic_visit(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        """Leave out the type hint of what a function returns."""
+        """Remove the return type hint of a function."""
         node.returns = None
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
-        """Leave out the type hint of an argument."""
+        """Remove the type hint of an argument."""
         return ast.arg(node.arg)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Leave out keyword arguments that change no results."""
+        """Remove keyword arguments that change no results."""
         if isinstance(node.func, ast.Name):
             node.keywords = [each for each in node.keywords if (node.func.id, each.arg) not in self.ignored]
         return self.generic_visit(node)
 
     def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        """Leave out the text of an error."""
+        """Remove the text of an error."""
         return ast.Raise(node.exc.func) if isinstance(node.exc, ast.Call) else node
 
 
 def _canonical(value: object) -> str:
-    """Write code in one form, whatever its layout; unlike `ast.dump`, the same in every version of Python."""
+    """Return one text for equal code, independent of layout and, unlike `ast.dump`, of the version of Python."""
     if isinstance(value, list):
         return f"[{','.join(map(_canonical, value))}]"
     if not isinstance(value, ast.AST):

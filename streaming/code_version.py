@@ -1,15 +1,15 @@
 """The code version of a job: it changes when code or a declaration changes that the job's results depend on.
 
-It covers the job's definition, every function, class and constant of this project that it uses, however many modules
-away, and the declarations of its tables. A comment, a docstring, a type hint, the text of an error, a description, an
-unrelated function or file, and the move of a function to another module change nothing.
+It covers the job's definition, every function, class and constant of this project that it uses, directly or
+indirectly, and the declarations of its tables. Comments, docstrings, type hints, error texts, descriptions,
+unrelated functions and files, and the move of a function to another module do not change it.
 
 Left out on purpose, because a change there cannot change a row or is detected in another way:
 - `config`: the values of declarations count, not the code that reads them. Settings are not code.
-- `Job`, `Batch` and what runs them: the runner, checkpoints, locks, ledger, batch log, failpoints.
-- Landing, for a job that follows tables: what has landed stays, and redriving repairs what a rule refused.
+- `Job`, `Batch` and the code that runs them: the runner, checkpoints, locks, ledger, batch log, failpoints.
+- Landing, for a job that reads tables: landed rows stay, and a redrive lands records that a rule refused.
 - `provenance`: it explains rows in a comparison and in a trace, and writes none.
-- Rules that fail or warn: they decide whether rows are published, not what is in them.
+- Rules that fail or warn: they decide whether rows are published, not their content.
 
 A checkpoint and the batch layer use this version and no other.
 """
@@ -50,12 +50,12 @@ def code_version(job: Job) -> str:
 
 
 def version_of(parts: Mapping[str, str]) -> str:
-    """Condense the parts of a job's code; their names, and so the modules that they stand in, do not count."""
+    """Digest the parts of a job's code without their names, so that a move to another module changes nothing."""
     return digest(sorted(parts.values()))
 
 
 def code_parts(job: Job) -> dict[str, str]:
-    """Return what a job's results depend on, each part by name with a digest of its content."""
+    """Return the code and declarations that a job's results depend on: by name, a digest of the content."""
     stops = INFRASTRUCTURE if job.topics else (*INFRASTRUCTURE, *LANDING)
     roots = {f"{job.module}.job"} if job.module else set()
     found = reach(roots | set(_roots(job, set())), OURS, stops)
@@ -63,22 +63,22 @@ def code_parts(job: Job) -> dict[str, str]:
 
 
 def parts_of(functions: list[Any], *, stops: tuple[str, ...] = INFRASTRUCTURE) -> dict[str, str]:
-    """Return the parts of some functions or classes: their code, and that of all they use."""
+    """Return the parts of functions or classes: their code, and the code of everything they use."""
     return reach({root for each in functions for root in _roots(each, set())}, OURS, stops).parts
 
 
 def contract_parts() -> dict[str, str]:
-    """Return what landing makes of records: the form of each topic, the columns of its table, what is quarantined."""
+    """Return the contracts of landing: by topic, its schema, the columns of its table, and the quarantine rules."""
     return {f"contract of {each.topic.name}": digest([_contract(each)]) for each in contracts()}
 
 
 def ensure_same_code(job: Job, folder: Location, *, allow_code_change: bool = False) -> None:
-    """Record the code of a new checkpoint; refuse to continue one that other code began.
+    """Record the code of a new checkpoint; refuse to continue one that other code started.
 
     allow_code_change: the user asserts that the changed code gives the same results.
     """
     if not job.module or job.topics:
-        return  # landing may change: what a rule refused can be redriven
+        return  # landing may change: records that a rule refused can be redriven
     parts = code_parts(job)
     before = recorded(folder)
     if before is not None and before["version"] != job.version:
@@ -101,25 +101,25 @@ def ensure_same_code(job: Job, folder: Location, *, allow_code_change: bool = Fa
 
 
 def recorded(folder: Location) -> dict[str, Any] | None:
-    """Read the code that a checkpoint was begun with; a record of an older release has no `code_version`."""
+    """Read the code that started a checkpoint; records of older releases have no `code_version`."""
     text = (folder / FILE).read()
     return dict(json.loads(text)) if text else None
 
 
 def source(job: Job) -> str:
-    """Return the source of a job's module; kept with the checkpoint, it can compute later what the old code did."""
+    """Return the source of a job's module; saved with the checkpoint, it can later compute the old results again."""
     return inspect.getsource(importlib.import_module(job.module))
 
 
 def previous_job(folder: Location, name: str) -> Job | None:
-    """Load the job whose source was kept with a checkpoint; none if there is none, or it imports what is gone."""
-    kept = recorded(folder)
-    if not kept or "source" not in kept:
+    """Load the job from the source saved with a checkpoint; None if there is no source, or an import in it fails."""
+    saved = recorded(folder)
+    if not saved or "source" not in saved:
         return None
     module = types.ModuleType(f"previous_{name}")
-    code = compile(str(kept["source"]), f"{name} (previous)", "exec")
+    code = compile(str(saved["source"]), f"{name} (previous)", "exec")
     try:
-        exec(code, module.__dict__)  # noqa: S102 - our own code, kept
+        exec(code, module.__dict__)  # noqa: S102 - our own code, saved
     except ImportError:
         return None
     job: Job = module.job()
@@ -129,7 +129,7 @@ def previous_job(folder: Location, name: str) -> Job | None:
 def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
     """Name the definitions and declarations that changed."""
     if "parts" not in before:
-        return "The checkpoint was begun by an older release, which did not record all that counts."
+        return "The checkpoint was started by an older release, which did not record every part of the code."
     known = before["parts"]
     names = sorted(name for name in {*known, *now} if known.get(name) != now.get(name))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
@@ -139,7 +139,7 @@ def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
 def _declared(job: Job, code: Reached) -> dict[str, str]:
     """Return the declarations that a job uses: the tables it writes, reads, or names in its code.
 
-    Of a table that it only reads count the columns that its code names, and the lateness that sets its watermark.
+    For a table that it only reads, these are the columns that its code names, and the lateness that sets its watermark.
     """
     written = [table_named(name) for name in job.writes]
     read = {name for name in (*job.reads, *code.strings) if name in tables() and name not in job.writes}
@@ -161,22 +161,22 @@ def _columns(table: Table, words: set[str]) -> tuple[object, ...]:
 def _contract(contract: Contract) -> tuple[object, ...]:
     topic, table = contract.topic, contract.table
     rules = [(rule.name, rule.expression) for rule in contract.rules]
-    return topic.key, topic.lateness, _described(topic.events), _table(table), rules
+    return topic.key, topic.lateness, _undescribed(topic.events), _table(table), rules
 
 
-def _described(schema: Any) -> Any:
-    """Leave the descriptions out of a JSON Schema; a property may be called so, and is an object."""
+def _undescribed(schema: Any) -> Any:
+    """Remove the descriptions from a JSON Schema; a property may be named `description` too, but is an object."""
     if isinstance(schema, dict):
         return {
-            key: _described(value)
+            key: _undescribed(value)
             for key, value in schema.items()
             if not (key == "description" and isinstance(value, str))
         }
-    return [_described(each) for each in schema] if isinstance(schema, list) else schema
+    return [_undescribed(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _roots(value: Any, seen: set[int]) -> Iterator[str]:
-    """List the definitions of this project that a value is made of: functions, what they enclose, objects."""
+    """List the definitions of this project in a value: its functions, their closures and defaults, its classes."""
     if id(value) in seen:
         return
     seen.add(id(value))

@@ -22,7 +22,7 @@ from lake.locks import holder, single_writer
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.job import Job, job_named, jobs
-from streaming.progress import Progress, Watch, commits_behind, last_progress
+from streaming.progress import OnProgress, Progress, commits_behind, last_progress
 from streaming.runner import Runner
 from streaming.windows import closing
 
@@ -39,11 +39,11 @@ def run(
     names: Names = None,
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to read.")] = False,
     allow_code_change: Annotated[
-        bool, typer.Option("--allow-code-change", help="Vouch that changed code gives what the code before gave.")
+        bool, typer.Option("--allow-code-change", help="Assert that the changed code gives the same results.")
     ] = False,
-    close: Annotated[bool, typer.Option(help="Then close the windows and orders that are still open.")] = False,
+    close: Annotated[bool, typer.Option(help="Then finalize the windows and orders that are still open.")] = False,
 ) -> None:
-    """Run jobs, showing what they do; Ctrl-C stops them cleanly, and the next run goes on there.
+    """Run jobs and show their progress; Ctrl-C stops them cleanly, and the next run continues from there.
 
     Example: lakehouse stream run landing --until-caught-up
     """
@@ -51,7 +51,7 @@ def run(
     chosen = _chosen(names)
     for job in chosen:
         if job.topics:
-            end_offsets(settings, job.topics[:1])  # a broker that is down is said before Spark has started
+            end_offsets(settings, job.topics[:1])  # report a broker that is down before Spark starts
     with console.status("Starting Spark …"):
         spark = session(settings, "lakehouse stream")
     runner = Runner(settings, spark, allow_code_change=allow_code_change)
@@ -59,14 +59,14 @@ def run(
     for progress in last:
         console.print(f"{progress.job}: {progress.done:,} rows read, {progress.waiting:,} waiting.")
     if runner.superseded:
-        console.print("Another generation is served now; `lakehouse stream run` goes on with it.")
+        console.print("Another generation is served now; `lakehouse stream run` continues with it.")
     elif close:
         close_open(settings, spark, chosen, console)
 
 
 @stream.command("list")
 def list_jobs() -> None:
-    """List the jobs, what they read and what they write.
+    """List the jobs with their inputs and outputs.
 
     Example: lakehouse stream list
     """
@@ -78,7 +78,7 @@ def list_jobs() -> None:
 
 @stream.command()
 def status() -> None:
-    """Say of each job whether it runs, how far it is behind the log, and when it last finished a batch.
+    """Show for each job whether it runs, how far it is behind, and when it last finished a batch.
 
     Example: lakehouse stream status
     """
@@ -86,7 +86,7 @@ def status() -> None:
     target = serving(settings)
     table = Table("job", "running", "behind", "last batch", "finished", "rows", "state", "closed until")
     for job in jobs().values():
-        status_of = _landing_status if job.topics else _follower_status
+        status_of = _landing_status if job.topics else _table_job_status
         table.add_row(*status_of(settings, job, target))
     console.print(table)
     skew = ledger.greatest_skew(settings, "landing", target.of_job(job_named("landing")))
@@ -95,16 +95,16 @@ def status() -> None:
         style = None if skew.within(allowed) else "yellow"
         console.print(f"{skew}; streaming.skew_minutes allows {settings.streaming.skew_minutes} min.", style=style)
     console.print(
-        "What lies after 'closed until', in event time, may still change. Time moves with events only: when they stop "
-        "coming, `lakehouse stream run --close` closes what is open."
+        "Rows after 'closed until', in event time, may still change. Event time moves only with events: when they stop "
+        "arriving, `lakehouse stream run --close` finalizes the open rows."
     )
 
 
 @stream.command()
-def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose checkpoint begins anew.")]) -> None:
-    """Begin a job's checkpoint anew; no row is lost or doubled.
+def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose checkpoint is reset.")]) -> None:
+    """Reset a job's checkpoint; no row is lost or duplicated.
 
-    Landing goes on where its tables end; a job that follows tables makes its own again when it next runs.
+    Landing continues where its tables end; a job that reads tables rebuilds its own table when it next runs.
 
     Example: lakehouse stream reset landing
     """
@@ -112,38 +112,38 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     job = job_named(name)
     with single_writer(settings, [job.name]):
         checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job))
-    where = "after the last whole batch in the ledger" if job.topics else "from the first row of what it follows"
-    console.print(f"'{name}' will go on in epoch {checkpoint.epoch}, {where}.")
+    where = "after the last complete batch in the ledger" if job.topics else "from the first row of its input tables"
+    console.print(f"'{name}' will continue in epoch {checkpoint.epoch}, {where}.")
 
 
 def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
-    """Run jobs, showing what they do, and keep what it cost."""
-    with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as watch:
-        last = runner.run(chosen, until_caught_up=until_caught_up, watch=watch)
+    """Run jobs, show their progress, and record the cost."""
+    with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as on_progress:
+        last = runner.run(chosen, until_caught_up=until_caught_up, on_progress=on_progress)
     records = sum(each.done for each in last if job_named(each.job).topics)
     names = ", ".join(job.name for job in chosen)
-    # What follows live waits for events most of the time: that tells nothing of what it could do.
+    # A live run waits for events most of the time: its throughput does not show what the jobs can do.
     record_cost(runner.settings, "stream", names, records, cost, whole=until_caught_up)
     return last
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[Watch]:
-    """Show what jobs do in a live table on a terminal, and with a line for each batch elsewhere."""
+def shown(console: Console) -> Iterator[OnProgress]:
+    """Show the progress of jobs: in a live table on a terminal, elsewhere with a line for each batch."""
     if not console.is_terminal:
         yield _print_batches(console)
         return
     with Live(console=console, refresh_per_second=4) as live:
-        yield lambda seen: live.update(_table(seen))
+        yield lambda progress: live.update(_table(progress))
 
 
 def _chosen(names: list[str] | None) -> list[Job]:
     return [job_named(name) for name in names] if names else list(jobs().values())
 
 
-def _table(seen: list[Progress]) -> Table:
+def _table(progress: list[Progress]) -> Table:
     table = Table("job", "state", "batch", "records", "records/s", "waiting", "last batch")
-    for each in seen:
+    for each in progress:
         table.add_row(
             each.job,
             each.state if each.batch >= 0 else "first batch …",
@@ -156,11 +156,11 @@ def _table(seen: list[Progress]) -> Table:
     return table
 
 
-def _print_batches(console: Console) -> Watch:
+def _print_batches(console: Console) -> OnProgress:
     printed: dict[str, int] = {}
 
-    def watch(seen: list[Progress]) -> None:
-        for each in seen:
+    def on_progress(progress: list[Progress]) -> None:
+        for each in progress:
             if each.batch != printed.get(each.job, -1):
                 printed[each.job] = each.batch
                 console.print(
@@ -168,15 +168,15 @@ def _print_batches(console: Console) -> Watch:
                     f"{each.rows_per_second:,.0f}/s, {each.waiting:,} waiting"
                 )
 
-    return watch
+    return on_progress
 
 
 def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Console) -> None:
-    """Close what is open of the jobs, one after the other."""
+    """Finalize the open rows of the jobs, one job after the other."""
     with single_writer(settings, [job.name for job in chosen]):
         for job in chosen:
-            if not job.topics and (until := closing.close(job, settings, spark)):
-                console.print(f"{job.name}: all before {until:%Y-%m-%d %H:%M:%S} is final.")
+            if not job.topics and (closed_until := closing.close(job, settings, spark)):
+                console.print(f"{job.name}: all rows before {closed_until:%Y-%m-%d %H:%M:%S} are final.")
 
 
 def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> list[str]:
@@ -184,7 +184,7 @@ def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> l
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
     landed = ledger.landed_up_to(settings, job.name, generation)
-    lag = sum(max(end - landed.get(place, 0), 0) for place, end in ends.items())
+    lag = sum(max(end - landed.get(partition, 0), 0) for partition, end in ends.items())
     last = entries[-1] if entries else None
     return [
         job.name,
@@ -198,13 +198,13 @@ def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> l
     ]
 
 
-def _follower_status(settings: Settings, job: Job, target: TableGenerations) -> list[str]:
+def _table_job_status(settings: Settings, job: Job, target: TableGenerations) -> list[str]:
     generation = target.of_job(job)
     checkpoint = last_checkpoint(job, settings, generation)
-    behind = commits_behind(job, checkpoint.followed(), settings, target)
+    behind = commits_behind(job, checkpoint.table_offsets(), settings, target)
     last = batch_log.last_batch(settings, job.name, generation)
     progress = last_progress(job.name, settings, generation)
-    until = batch_log.closed_until(settings, job.name, generation)
+    closed_until = batch_log.closed_until(settings, job.name, generation)
     return [
         job.name,
         _running(settings, job),
@@ -215,10 +215,10 @@ def _follower_status(settings: Settings, job: Job, target: TableGenerations) -> 
         f"{progress.kept_rows:,} rows, {progress.kept_bytes / 2**20:.1f} MiB"
         if progress and progress.kept_bytes
         else "–",
-        f"{until:%Y-%m-%d %H:%M:%S}" if until else "–",
+        f"{closed_until:%Y-%m-%d %H:%M:%S}" if closed_until else "–",
     ]
 
 
 def _running(settings: Settings, job: Job) -> str:
-    by = holder(settings, job.name)
-    return f"yes, process {by['pid']}" if by else "no"
+    process = holder(settings, job.name)
+    return f"yes, process {process['pid']}" if process else "no"

@@ -1,4 +1,4 @@
-"""A job is a value: what it reads, what it writes, and what it does with one micro-batch."""
+"""A job is a value: its inputs, its outputs, and how it writes one micro-batch."""
 
 import importlib
 import pkgutil
@@ -18,7 +18,7 @@ from lake.batch import Batch
 from lake.ordering import Order
 
 LOG = "log"
-"""The name under which a job that reads topics finds its records."""
+"""The key of the records among the inputs of a job that reads topics."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Query:
 
 @dataclass(frozen=True)
 class Bounded:
-    """What a computation over bounded tables (batch layer, closing, comparison) must know besides."""
+    """Extra facts for a computation over bounded tables (batch layer, closing, comparison)."""
 
     pick_first_by: Order = ()
-    """Where the transformation returns several rows of one key: the order in which the first one is kept."""
+    """If the transformation returns several rows of one key: the order whose first row is kept."""
 
     max_event_gap: timedelta | None = timedelta(0)
     """How far apart two events of different days can be and still count in one row; None if unbounded."""
@@ -45,7 +45,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which events are behind a row, as SQL over a row `r` of the table and an event `e` of an input table."""
+    """Which events a row comes from, as SQL over a row `r` of the table and an event `e` of an input table."""
 
     row_contains_event: str = "false"
     row_affected_by_event: str = ""
@@ -54,7 +54,7 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Job:
-    """A streaming query; its name is its checkpoint, its lock and its label everywhere."""
+    """A streaming query; its name is also the name of its checkpoint, its lock and its label in all output."""
 
     name: str
     role: str

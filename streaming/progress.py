@@ -1,4 +1,4 @@
-"""Progress: what a running job last did, as Spark reports it, kept beside the checkpoint for those who ask later."""
+"""Progress: the last micro-batch of a running job, as Spark reports it; saved next to the job's checkpoints."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -17,54 +17,55 @@ from streaming.job import Job
 
 @dataclass(frozen=True)
 class Progress:
-    """What a job last did: rows are records of the log, or rows of the tables it follows."""
+    """The last micro-batch of a job; its rows are records of the log, or rows of its input tables."""
 
     job: str
     state: str
     batch: int
     done: int
     waiting: int
-    """Records of the log that it has not read, or commits of the tables it follows."""
+    """Records of the log that it has not read, or commits of its input tables."""
 
     rows_per_second: float
     batch_seconds: float
     kept_rows: int = 0
-    """Rows in Spark's state: what it must remember until the watermark has passed it."""
+    """Rows in Spark's state, which keeps them until the watermark has passed."""
 
     kept_bytes: int = 0
     watermark: str | None = None
 
 
 ARCHIVE = "bronze.events"
-Watch = Callable[[list[Progress]], None]
+OnProgress = Callable[[list[Progress]], None]
+"""A callback that receives the progress of all running jobs."""
 
 
 def last_progress(job: str, settings: Settings, generation: int) -> Progress | None:
-    """Read what a job last did, whoever ran it."""
+    """Read the saved progress of a job; any process may have run it."""
     text = _file(job, settings, generation).read()
     return Progress(**json.loads(text)) if text else None
 
 
-class Followed:
-    """A query, and what has been seen of it."""
+class RunningQuery:
+    """A streaming query and the progress it has reported."""
 
     def __init__(self, job: Job, query: StreamingQuery, settings: Settings, target: TableGenerations) -> None:
-        """Follow a job's query from now on."""
+        """Track a job's query from now on."""
         self.job, self.query, self.dropped = job, query, 0
         self._settings, self._target = settings, target
-        self._looked_at: str | None = None
+        self._last_report: str | None = None
         self._waiting = 0
         self._of_log = bool(job.topics) and target.source == "kafka"
         self._counted: int | None = None
         self._done = 0
         self._last: dict[str, Any] = {}
 
-    def look(self) -> None:
-        """Count the micro-batches that the query has reported since the last look."""
+    def update(self) -> None:
+        """Count the micro-batches that the query has reported since the last call."""
         last = self.query.lastProgress
-        if last is None or last.timestamp == self._looked_at:
+        if last is None or last.timestamp == self._last_report:
             return
-        self._looked_at = last.timestamp
+        self._last_report = last.timestamp
         new = self._uncounted(last)
         for progress in new:
             self._counted = progress["batchId"]
@@ -79,8 +80,8 @@ class Followed:
     def _uncounted(self, last: StreamingQueryProgress) -> list[dict[str, Any]]:
         """Return the reports of micro-batches that are not counted yet, in order.
 
-        An idle query reports the number of the batch to come. Spark keeps up to 100 reports; they are read only at
-        first, or when a batch came and went between two looks.
+        An idle query reports the number of the next batch. Spark keeps up to 100 reports; they are read only at
+        first, or when a whole batch ran between two calls.
         """
         skipped = self._counted is None or last.batchId > self._counted + 1
         reports = [json.loads(each.json) for each in (self.query.recentProgress if skipped else [last])]
@@ -88,7 +89,7 @@ class Followed:
         return [each for each in reports if "addBatch" in each["durationMs"] and each["batchId"] > counted]
 
     def progress(self) -> Progress:
-        """Tell what the query last did."""
+        """Return the progress of the query's last micro-batch."""
         seconds = self._last.get("durationMs", {}).get("triggerExecution", 0) / 1000
         states = self._last.get("stateOperators", [])
         return Progress(
@@ -105,7 +106,7 @@ class Followed:
         )
 
     def _rows(self, progress: dict[str, Any]) -> int:
-        # Landing reads its rows more than once, and Spark counts each time: the log's own count is its offsets.
+        # Landing reads its rows more than once, and Spark counts each read: for the log, count offsets instead.
         if self._of_log:
             return _offsets_between(progress, "startOffset", "endOffset")
         return int(progress.get("numInputRows", 0))
@@ -118,10 +119,10 @@ class Followed:
 
 
 def commits_behind(job: Job, offsets: Iterable[Mapping[str, Any]], settings: Settings, target: TableGenerations) -> int:
-    """Count the commits that a job has not read, in the table in which it is furthest behind, by Spark's offsets."""
+    """Count the unread commits of the input table in which the job is furthest behind, from Spark's offsets."""
     read: dict[str, int] = {}
     for end in offsets:
-        # An index of -1 stands before the first file of a version: that version is still to be read.
+        # An index of -1 points before the first file of a version: that version is unread.
         version = end["reservoirVersion"] - (1 if end["index"] < 0 else 0)
         read[end["reservoirId"]] = min(version, read.get(end["reservoirId"], version))
     behind = 0

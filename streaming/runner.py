@@ -22,7 +22,7 @@ from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
 from streaming.job import LOG, Job, in_stages
 from streaming.job import jobs as all_jobs
 from streaming.landing.archive import fill_gap
-from streaming.progress import Followed, Progress, Watch
+from streaming.progress import OnProgress, Progress, RunningQuery
 from streaming.query_errors import dropped_rows_error, explain_failure
 from streaming.windows.late import refuse_unknown
 from streaming.windows.salting import as_configured
@@ -34,7 +34,7 @@ ARCHIVE = "bronze.events"
 
 
 class Runner:
-    """Runs jobs in one Spark session until they have caught up, or until they are told to stop."""
+    """Runs jobs in one Spark session until they have caught up, or until a stop is requested."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Runner:
         *,
         allow_code_change: bool = False,
     ) -> None:
-        """Run on the given session, for the tables that are served or those that a replay builds."""
+        """Run jobs on a session; target: the served generations by default, or those that a replay builds."""
         self.settings = settings
         self.spark = spark
         self.target = target or serving(settings)
@@ -52,30 +52,30 @@ class Runner:
         self._allow_code_change = allow_code_change
         self._stopping = threading.Event()
 
-    def run(self, jobs: list[Job], *, until_caught_up: bool, watch: Watch | None = None) -> list[Progress]:
-        """Run the jobs, showing their progress, and stop them cleanly; give what each of them did last."""
+    def run(self, jobs: list[Job], *, until_caught_up: bool, on_progress: OnProgress | None = None) -> list[Progress]:
+        """Run the jobs, report their progress, and stop them cleanly; return the last progress of each."""
         refuse_unknown(self.settings.streaming.late, [name for name, job in all_jobs().items() if job.handles_late])
         jobs = as_configured(jobs, self.settings)
-        # To catch up, a job must begin when what it follows has ended; live, all run side by side.
+        # To catch up, a job starts when the jobs that write its input tables have ended. Live, all jobs run at once.
         stages = in_stages(jobs) if until_caught_up else [jobs]
-        every = CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS
-        followed: list[Followed] = []
+        poll_seconds = CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS
+        running: list[RunningQuery] = []
         with single_writer(self.settings, [self.target.lock(job) for job in jobs]), stop_on_signal(self._stopping):
             try:
                 for stage in stages:
                     if not self._stopping.is_set():
-                        followed += [self._started(job, until_caught_up) for job in stage]
-                        self._follow(followed, watch, every)
+                        running += [self._started(job, until_caught_up) for job in stage]
+                        self._poll(running, on_progress, poll_seconds)
             finally:
-                self._stop(followed)
-            return [each.progress() for each in followed]
+                self._stop(running)
+            return [query.progress() for query in running]
 
     def stop(self) -> None:
-        """Ask a run in another thread to stop; it ends after the batch at hand."""
+        """Ask a run in another thread to stop; it ends after the current batch."""
         self._stopping.set()
 
-    def _started(self, job: Job, until_caught_up: bool) -> Followed:
-        return Followed(job, self._start(job, until_caught_up), self.settings, self.target)
+    def _started(self, job: Job, until_caught_up: bool) -> RunningQuery:
+        return RunningQuery(job, self._start(job, until_caught_up), self.settings, self.target)
 
     def _start(self, job: Job, until_caught_up: bool) -> StreamingQuery:
         generation = self.target.of_job(job)
@@ -117,7 +117,7 @@ class Runner:
         )
 
     def _archive(self, job: Job) -> DataFrame:
-        """Follow the archive as if it were the log: its commits are in the order in which records were read."""
+        """Read the archive as a stream in place of the log: its commits keep the order in which records were read."""
         records = (
             self.spark.readStream.format("delta")
             .option("startingVersion", 0)
@@ -127,7 +127,7 @@ class Runner:
         return records.filter(records.topic.isin(*job.topics)).withColumnRenamed("arrival_time", "timestamp")
 
     def _table(self, name: str) -> DataFrame:
-        """Follow a table commit by commit from its first, so that its rows come in the order in which they landed."""
+        """Read a table as a stream, commit by commit from the first, so that rows arrive in the order they landed."""
         table = table_named(name)
         generation = self.target.of_table(name)
         rows = (
@@ -139,8 +139,9 @@ class Runner:
             return rows
         delay = table.disorder + timedelta(minutes=self.settings.streaming.skew_minutes)
         if self.target.replay == generation:
-            # What is late is not set aside in a replay, and its log was read at another pace: only its ledger knows.
-            # But no less than live: it becomes the live job, and a watermark never goes back.
+            # A replay does not put late rows aside, and it reads the log at another rate: only its ledger has the
+            # disorder of its rows. Never less than live: the replay becomes the live job, and a watermark never
+            # moves back.
             delay = max(delay, disorder(self.settings, str(table.topic or table.lateness_of), generation))
         return rows.withWatermark("event_time", f"{int(delay.total_seconds()) + 1} seconds")
 
@@ -148,7 +149,7 @@ class Runner:
         generation = self.target.of_job(job)
         landed = checkpoint.landed
         if job.topics and self.target.replay is None and has_replays(self.settings):
-            # What another generation has archived is not archived twice; nor what it did since this one was reset.
+            # Records that another generation archived, also since this one was reset, are not archived a second time.
             archived = archived_up_to(self.settings)
             landed = {topic: max(archived.get(topic, -1), landed.get(topic, -1)) for topic in archived | landed}
             fill_gap(self.spark, self.settings, job, generation)
@@ -158,7 +159,7 @@ class Runner:
                 self.superseded = True
                 self._stopping.set()
             if self._stopping.is_set():
-                # Begun after the stop was asked for: leave it to the next run, which takes it from the top.
+                # This batch began after the stop was requested: the next run repeats it from its start.
                 raise _Stopped
             job.process(
                 Batch(
@@ -181,52 +182,52 @@ class Runner:
         return process
 
     def _records(self, job: Job, checkpoint: Checkpoint, rows: DataFrame, batch_id: int) -> int:
-        """Count the records of the log in a batch, and let Spark compile the next accordingly."""
+        """Return the number of log records in a batch; it decides whether Spark compiles the next one."""
         if not job.topics:
             return 0
         if self.target.source == "bronze":
-            return 0  # bounded by its bytes; to count its rows would be to read them twice
+            return 0  # the batch is bounded by bytes, and counting its rows would read them twice
         records = checkpoint.records(batch_id)
         _compile(rows.sparkSession, records)
         return records
 
-    def _follow(self, followed: list[Followed], watch: Watch | None, every: float) -> None:
-        """Look at the queries every so many seconds until all have ended, one has failed, or a stop was asked for."""
+    def _poll(self, running: list[RunningQuery], on_progress: OnProgress | None, poll_seconds: float) -> None:
+        """Poll the queries until all have ended, one has failed, or a stop was requested."""
         active = True
         while active and not self._stopping.is_set():
-            active = any(each.query.isActive for each in followed)
-            for each in followed:
-                each.look()
+            active = any(each.query.isActive for each in running)
+            for each in running:
+                each.update()
                 error = each.query.exception()
                 if error is not None and not self._stopping.is_set():
                     raise explain_failure(each.job.name, error)
                 if each.dropped:
                     raise dropped_rows_error(each.job.name, each.dropped)
-            if watch:
-                watch([each.progress() for each in followed])
+            if on_progress:
+                on_progress([each.progress() for each in running])
             if active:
-                self._stopping.wait(every)
+                self._stopping.wait(poll_seconds)
 
-    def _stop(self, followed: list[Followed]) -> None:
-        """Let the batch at hand come to its end, then stop: a clean stop leaves no half-written batch to repeat.
+    def _stop(self, running: list[RunningQuery]) -> None:
+        """Let the current batch finish, then stop the queries, so that no half-written batch must be repeated.
 
-        A batch that begins now ends itself. Spark is asked to stop a query only between two batches: interrupted on its
-        way into Python, it would wait for an answer for ever.
+        A batch that begins after this call ends itself. A query is stopped only between two batches: interrupted while
+        it calls Python, it would wait for an answer forever.
         """
         self._stopping.set()
         deadline = time.monotonic() + STOP_SECONDS
-        for each in followed:
+        for each in running:
             while each.query.isActive and each.query.status["isTriggerActive"] and time.monotonic() < deadline:
                 time.sleep(0.05)
             each.query.stop()
 
 
 def _compile(spark: SparkSession, records: int) -> None:
-    """Let Spark generate code for the next batch only if this one was large: for a few records it is not worth it."""
+    """Generate code for the next batch only if this one was large: for few records it takes longer than it saves."""
     large = records > RECORDS_WORTH_COMPILING
     spark.conf.set("spark.sql.codegen.wholeStage", large)
     spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
 
 
 class _Stopped(Exception):
-    """Ends a batch that began after the stop was asked for."""
+    """Ends a batch that began after the stop was requested."""

@@ -1,7 +1,9 @@
-"""One home, one broker and one Spark session for all tests, far from those of whoever runs them."""
+"""One home, one broker and one Spark session for all tests of a process, and the order in which tests run."""
 
 import io
+import json
 import os
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +15,7 @@ from config.java import SHORT_RUN
 from config.settings import PREFIX, Settings, load_settings
 
 if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
     from handmade import Lake, Log
     from pyspark.sql import SparkSession
     from xdist.remote import Producer
@@ -23,8 +26,21 @@ if TYPE_CHECKING:
 Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
 Hook = Generator[None, Report, Report]
 SKIPS = Path(__file__).parent / "skips.txt"
-SHARED = ("template", "models", "streaming/replay")
-"""Folders whose tests share what takes long to build; elsewhere only those of a file share anything."""
+SECONDS = Path(__file__).parent / "seconds.json"
+"""How long the tests of each scope took when they were last recorded, by `make test ARGS=--record-seconds`."""
+
+UNKNOWN_SECONDS = 5.0
+SHARED = ("template", "models", "replay")
+"""Folders whose tests share a fixture that takes long to build; elsewhere only those of a file share one."""
+
+ALONE = {
+    *(f"replay/test_{name}.py" for name in ("cut", "live")),
+    *(f"template/test_{name}.py" for name in ("carried", "refusals", "update")),
+}
+"""Files of these folders that do not use it."""
+
+JVM_FIXTURES = {"spark", "broker", "reader"}
+"""Fixtures that start one, by themselves or by the commands that they run."""
 
 WITHOUT_CODE = ("-Dspark.sql.codegen.wholeStage=false", "-Dspark.sql.codegen.factoryMode=NO_CODEGEN")
 
@@ -109,17 +125,53 @@ def console() -> Console:
     return Console(file=io.StringIO(), record=True, width=240, highlight=False)
 
 
+def scope(nodeid: str) -> str:
+    """Name what a test shares fixtures with: its folder or its file."""
+    file = PurePosixPath(nodeid.partition("::")[0].removeprefix("tests/"))
+    return str(file.parent) if str(file.parent) in SHARED and str(file) not in ALONE else str(file)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that records how long each scope takes."""
+    parser.addoption("--record-seconds", action="store_true", help="write tests/seconds.json, which orders the tests")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that start a JVM; in several processes, run the slowest scopes first."""
+    for item in items:
+        if JVM_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.jvm)
+    if hasattr(config, "workerinput"):
+        seconds: dict[str, float] = json.loads(SECONDS.read_text())
+        items.sort(key=lambda item: -seconds.get(scope(item.nodeid), UNKNOWN_SECONDS))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
-    """Where tests run in several processes, give to one of them what shares fixtures."""
+    """Give all tests of a scope to the same process, in the order in which they were collected."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
+    class ByScope(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            file = PurePosixPath(nodeid.partition("::")[0]).relative_to("tests")
-            return str(file.parent) if str(file.parent) in SHARED else str(file)
+            return scope(nodeid)
 
-    return ByWhatIsShared(config, log)
+    config.option.loadscopereorder = False  # by default the scopes with the most tests run first
+    return ByScope(config, log)
+
+
+def pytest_terminal_summary(terminalreporter: "TerminalReporter", config: pytest.Config) -> None:
+    """Record how long each scope took, where asked for."""
+    if not config.getoption("--record-seconds"):
+        return
+    taken: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                taken[scope(report.nodeid)] += report.duration  # type: ignore[assignment]
+    known: dict[str, float] = json.loads(SECONDS.read_text())
+    found = known | {name: round(seconds, 1) for name, seconds in taken.items()}
+    SECONDS.write_text(json.dumps(dict(sorted(found.items())), indent=1) + "\n")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,12 +13,18 @@ pytestmark = pytest.mark.guides
 
 
 @pytest.fixture
-def reader(tmp_path: Path, settings: Settings) -> Iterator[Reader]:
-    reader = Reader(tmp_path)
+def one_process() -> bool:
+    return False
+
+
+@pytest.fixture
+def reader(tmp_path: Path, settings: Settings, one_process: bool) -> Iterator[Reader]:
+    reader = Reader(tmp_path, one_process=one_process)
     yield reader
-    reader.run("lakehouse broker stop")
+    reader.close()
 
 
+@pytest.mark.parametrize("one_process", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_field_is_added_while_old_data_stays_readable(reader: Reader) -> None:
     said = "".join(reader.follow("guides/add-a-field.md"))
     assert re.search(r"guide-new\W+EUR", said)
@@ -29,6 +35,7 @@ def test_a_field_is_added_while_old_data_stays_readable(reader: Reader) -> None:
     assert "✓" in reader.run("lakehouse check ledger")
 
 
+@pytest.mark.slow
 def test_a_great_expectations_users_first_ten_minutes(reader: Reader) -> None:
     _, first, suites, _, failing, refused, _, redriven, last = reader.follow("quality-checks.md")
     assert re.search(r"✓ check silver: \d+ rules hold for 7 tables", first)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-TARGETS = ["setup", "java", "demo", "test", "lint", "types", "format", "bench", "faults", "lock"]
-TARGETS += ["down", "clean", "purge"]
+TARGETS = ["setup", "java", "demo", "test", "quick", "test-all", "lint", "types", "format", "bench", "faults", "guides"]
+TARGETS += ["lock", "down", "clean", "purge"]
 
 
 def make(*arguments: str, folder: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -28,7 +28,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def test_make_alone_lists_every_target_with_its_help():
-    helped = dict(re.findall(r"^  make (\w+) +(\S.*)$", make().stdout, re.MULTILINE))
+    helped = dict(re.findall(r"^  make ([a-z-]+) +(\S.*)$", make().stdout, re.MULTILINE))
     assert set(helped) >= set(TARGETS)
 
 
@@ -39,14 +39,24 @@ def test_each_target_has_a_recipe(target: str):
     assert done.stdout.strip()
 
 
-@pytest.mark.parametrize("target", ["demo", "test", "bench", "faults"])
+@pytest.mark.parametrize("target", ["demo", "test", "test-all", "bench", "faults", "guides"])
 def test_what_runs_the_system_sets_it_up_first(target: str):
     assert make("--dry-run", target).stdout.startswith("config/setup.sh everything\n")
 
 
-@pytest.mark.parametrize(("workers", "told"), [("1", "pytest"), ("3", "pytest -n 3")])
-def test_tests_run_in_as_many_processes_as_asked_for(workers: str, told: str):
-    assert make("--dry-run", "test", f"WORKERS={workers}").stdout.split("-m ")[-1].strip() == told
+@pytest.mark.parametrize(("workers", "command"), [("1", "pytest"), ("3", "pytest -n 3")])
+def test_tests_run_in_as_many_processes_as_asked_for(workers: str, command: str):
+    assert make("--dry-run", "test", f"WORKERS={workers}").stdout.split("-m ")[-1].strip() == command
+
+
+def test_the_quick_tests_are_those_that_start_no_jvm_and_need_no_jars():
+    done = make("--dry-run", "quick", "WORKERS=1").stdout
+    assert done.startswith("config/setup.sh packages\n")
+    assert done.split("pytest ")[-1].strip().startswith('-m "not slow and not jvm')
+
+
+def test_all_tests_are_those_of_every_mark():
+    assert make("--dry-run", "test-all", "WORKERS=1").stdout.split("pytest ")[-1].strip() == '-m ""'
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import oracle
 import pyarrow as pa
 from deltalake import write_deltalake
-from event_log import Told, event, moment
+from event_log import EventLog, event, moment
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from oracle import Oracle, from_bronze, from_kafka, from_rows
@@ -27,11 +27,11 @@ def spelled(kind: str = "page_view", **fields: Any) -> bytes:
 
 
 def judged(*values: bytes | None, topic: str = "clicks", key: bytes | None = b"u1") -> list[str]:
-    told = Told()
+    log = EventLog()
     for partition, value in enumerate(values):  # each in a partition and with an id of its own: no copies
         value = value and value.replace(b'"e1"', f'"e{partition}"'.encode())
-        told.put(topic, value, key, ARRIVED, partition)
-    return told.verdicts()
+        log.put(topic, value, key, ARRIVED, partition)
+    return log.verdicts()
 
 
 HOSTILE = {
@@ -118,42 +118,42 @@ def test_orders_payments_and_users_have_rules_of_their_own() -> None:
 
 
 def test_each_record_has_the_first_verdict_that_fits() -> None:
-    told = Told()
-    told.say("page_view", "ok", "12:00")
-    told.say("page_view", "in_time", "12:00", arrival="12:10")
-    told.say("page_view", "late", "12:00", arrival="12:10:00.001")
-    told.say("page_view", "late", "12:00", arrival="12:05")  # its first copy was late
-    told.say("page_view", "ok", "12:00")
-    told.say("page_view", "ok", "12:00", dwell_ms=7)
-    told.say("page_view", "ok", "12:00", arrival="12:30")
-    told.say("page_view", "ok", "12:00", arrival="12:30", dwell_ms=7)
-    told.say("page_view", "ok", "12:00", arrival="12:30", dwell_ms=-1)
-    told.say("page_view", "ok", "12:59:59.999", dwell_ms=7)  # the same hour
-    told.say("page_view", "ok", "13:00", dwell_ms=7)  # another hour: another event
-    told.say("user_changed", "ok", "12:00", arrival="23:00")  # another topic, and users are never late
+    log = EventLog()
+    log.add("page_view", "ok", "12:00")
+    log.add("page_view", "in_time", "12:00", arrival="12:10")
+    log.add("page_view", "late", "12:00", arrival="12:10:00.001")
+    log.add("page_view", "late", "12:00", arrival="12:05")  # its first copy was late
+    log.add("page_view", "ok", "12:00")
+    log.add("page_view", "ok", "12:00", dwell_ms=7)
+    log.add("page_view", "ok", "12:00", arrival="12:30")
+    log.add("page_view", "ok", "12:00", arrival="12:30", dwell_ms=7)
+    log.add("page_view", "ok", "12:00", arrival="12:30", dwell_ms=-1)
+    log.add("page_view", "ok", "12:59:59.999", dwell_ms=7)  # the same hour
+    log.add("page_view", "ok", "13:00", dwell_ms=7)  # another hour: another event
+    log.add("user_changed", "ok", "12:00", arrival="23:00")  # another topic, and users are never late
     silver, late, copy, broken = "silver", "late", "duplicate", "quarantined"
     last = [broken, silver, silver]
-    assert told.verdicts() == [silver, silver, late, copy, copy, broken, late, broken, broken, *last]
+    assert log.verdicts() == [silver, silver, late, copy, copy, broken, late, broken, broken, *last]
     off = [silver, silver, silver, copy, copy, broken, copy, broken, broken, *last]
-    assert told.verdicts(late_counts=False) == off
-    assert told.rows("silver.late", "event_id late_by_ms duplicate_of") == [
+    assert log.verdicts(late_counts=False) == off
+    assert log.rows("silver.late", "event_id late_by_ms duplicate_of") == [
         ("late", 600_001, None),
         ("ok", 1_800_000, {"partition": 0, "offset": 0}),
     ]
-    assert told.rows("silver.duplicates", "offset duplicate_of") == [
+    assert log.rows("silver.duplicates", "offset duplicate_of") == [
         (3, {"partition": 0, "offset": 2}),
         (4, {"partition": 0, "offset": 0}),
     ]
-    assert [row[1] for row in told.rows("silver.quarantine", "offset duplicate_of")] == [
+    assert [row[1] for row in log.rows("silver.quarantine", "offset duplicate_of")] == [
         {"partition": 0, "offset": 0}, {"partition": 0, "offset": 0}, None, {"partition": 0, "offset": 0},
     ]  # fmt: skip
 
 
 def test_a_broken_record_is_nobody_s_first_copy() -> None:
-    told = Told()
-    told.say("page_view", "a", "12:00", dwell_ms=-1)
-    told.say("page_view", "a", "12:00")
-    assert told.verdicts() == ["quarantined", "silver"]
+    log = EventLog()
+    log.add("page_view", "a", "12:00", dwell_ms=-1)
+    log.add("page_view", "a", "12:00")
+    assert log.verdicts() == ["quarantined", "silver"]
 
 
 def test_times_of_arrival_may_be_milliseconds() -> None:
@@ -163,11 +163,11 @@ def test_times_of_arrival_may_be_milliseconds() -> None:
 
 
 def test_the_archive_is_read_where_it_lies(tmp_path: Path) -> None:
-    told = Told()
+    log = EventLog()
     for hour in ("11:00", "12:00"):
-        told.say("page_view", hour, hour)
-        told.say("order_placed", hour, hour)
-    records = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in told.records], SCHEMA)
+        log.add("page_view", hour, hour)
+        log.add("order_placed", hour, hour)
+    records = pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in log.records], SCHEMA)
     records = records.append_column("arrival_date", records["arrival_time"].cast(pa.date32()))
     folder = tmp_path / "a fresh home"
     for half in (records.slice(0, 2), records.slice(2)):
@@ -175,7 +175,7 @@ def test_the_archive_is_read_where_it_lies(tmp_path: Path) -> None:
     found = Oracle(from_bronze(folder))
     for table in ("silver.clicks", "silver.orders"):
         ours = found.table(table).sort_by("offset")
-        assert ours == Oracle(from_rows(told.records)).table(table).sort_by("offset")
+        assert ours == Oracle(from_rows(log.records)).table(table).sort_by("offset")
 
 
 def test_of_the_broker_only_what_was_committed_is_read(broker: Broker, settings: Settings) -> None:
@@ -205,4 +205,5 @@ def test_the_oracle_imports_nothing_of_the_project() -> None:
                 assert node.level == 0
                 found.add(node.module or "")
     ours = {"dataclasses", "typing", "collections", "datetime", "pathlib", "tempfile", "time", "urllib", "oracle"}
+    ours |= {"importlib", "pkgutil"}
     assert {name.split(".")[0] for name in found} <= ours | {"duckdb", "pyarrow", "deltalake", "kafka"}

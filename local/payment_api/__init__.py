@@ -1,1 +1,1 @@
-"""The payment API's stand-in: retries a payment once for each idempotency key, however often it is asked."""
+"""A stand-in for the payment API: a payment takes effect once per idempotency key, no matter how often it is called."""

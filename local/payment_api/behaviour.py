@@ -1,4 +1,4 @@
-"""How the API behaves until it is told otherwise: well, or in one of the ways in which real ones fail."""
+"""The API's current behaviour: normal, or one of the failure modes of real APIs."""
 
 from enum import StrEnum
 from threading import Lock
@@ -7,38 +7,38 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Mode(StrEnum):
-    """What a call meets."""
+    """What happens to a call."""
 
     NORMAL = "normal"
-    FAIL = "fail"  # an error answer, and no effect
-    HANG = "hang"  # no answer, and no effect
-    LOSE = "lose"  # the effect, but the answer is lost on its way
-    SLOW = "slow"  # the effect, and an answer after a while
-    DECLINE = "decline"  # an answer as good as any other: no
+    FAIL = "fail"  # an error response, no effect
+    HANG = "hang"  # no response, no effect
+    LOSE = "lose"  # the payment takes effect, but the response is lost
+    SLOW = "slow"  # the payment takes effect, and the response comes late
+    DECLINE = "decline"  # a regular response: the payment is declined
 
 
 class Behaviour(BaseModel):
-    """A way to behave; with `calls` for so many calls, with `payments` for these payments only.
+    """A mode, for the next `calls` calls only, or for some `payments` only.
 
-    With neither it concerns the API as a whole, so that its health follows: it fails or hangs too.
+    Without either it applies to the whole API: then its health check fails or hangs too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Mode = Mode.NORMAL
-    calls: int | None = Field(None, ge=1, description="for the next calls; empty: until told otherwise")
-    payments: frozenset[str] | None = Field(None, description="for these payment ids; empty: for all")
-    seconds: float = Field(3600, gt=0, description="how long `hang` and `slow` take")
-    status: int = Field(503, ge=400, le=599, description="what `fail` answers")
+    calls: int | None = Field(None, ge=1, description="number of calls that it applies to; empty: all")
+    payments: frozenset[str] | None = Field(None, description="payment ids that it applies to; empty: all")
+    seconds: float = Field(3600, gt=0, description="duration of `hang` and `slow`")
+    status: int = Field(503, ge=400, le=599, description="HTTP status of `fail`")
 
     @property
     def is_whole(self) -> bool:
-        """Say whether the API as a whole behaves so, its health with it."""
+        """Return whether it applies to the whole API, including the health check."""
         return self.calls is None and self.payments is None
 
 
 class Behaviours:
-    """The behaviour of now, counted down call by call."""
+    """Holds the current behaviour and counts its calls down."""
 
     def __init__(self, first: Behaviour | None = None) -> None:
         self._lock = Lock()
@@ -46,16 +46,16 @@ class Behaviours:
 
     @property
     def now(self) -> Behaviour:
-        """Give what was told last, and is not used up."""
+        """Return the current behaviour."""
         return self._now
 
-    def tell(self, behaviour: Behaviour) -> None:
-        """Behave so from now on."""
+    def change(self, behaviour: Behaviour) -> None:
+        """Replace the current behaviour."""
         with self._lock:
             self._now = behaviour
 
     def next(self, payment_id: str) -> Behaviour:
-        """Give the behaviour that a call meets."""
+        """Return the behaviour for one call, and count the call."""
         with self._lock:
             now = self._now
             if now.payments is not None and payment_id not in now.payments:

@@ -1,4 +1,4 @@
-"""Commands of the payment API's stand-in: payment-api."""
+"""Command of the payment API's stand-in: payment-api."""
 
 import signal
 from threading import Event, Thread
@@ -18,12 +18,12 @@ console = Console(highlight=False, soft_wrap=True)
 
 @app.command("payment-api")
 def payment_api(
-    behave: Annotated[Mode, typer.Option(help="How to behave until told otherwise.")] = Mode.NORMAL,
+    behave: Annotated[Mode, typer.Option(help="How it behaves until that is changed.")] = Mode.NORMAL,
 ) -> None:
-    """Serve a stand-in of the payment API on loopback until Ctrl-C; it remembers idempotency keys durably.
+    """Serve a stand-in for the payment API on loopback until Ctrl-C; it stores idempotency keys on disk.
 
-    While it runs, POST /behaviour tells it to fail, hang, lose its answers, answer slowly or decline, as
-    {"mode": "fail"}, with "calls": 10 for the next ten calls only; GET /effects tells what it did.
+    While it runs, POST /behaviour makes it fail, hang, lose its responses, respond slowly or decline, as
+    {"mode": "fail"}, with "calls": 10 for the next ten calls only; GET /effects returns what it did.
 
     Example: lakehouse payment-api
 
@@ -40,4 +40,4 @@ def payment_api(
         stop.wait()
         calls, effects = api.store.totals()
         api.stop()
-    console.print(f"Since its beginning: {calls:,} calls, {effects:,} payments that took effect. They are remembered.")
+    console.print(f"Since the first start: {calls:,} calls, {effects:,} payments that took effect. Both are kept.")

@@ -1,4 +1,4 @@
-"""POST /retry-payment, GET /health, GET /effects, POST /behaviour: on loopback, a thread for each request."""
+"""POST /retry-payment, GET /health, GET /effects, POST /behaviour: on loopback, one thread per request."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ MAX_BYTES = 2**21
 
 
 class RefusedError(Exception):
-    """A request that no repetition makes better."""
+    """A request that fails again if it is repeated."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -29,7 +29,7 @@ class RefusedError(Exception):
 
 
 class PaymentApi(ThreadingHTTPServer):
-    """The API of one home, listening from its construction on."""
+    """The API of one home; it listens as soon as it is constructed."""
 
     def __init__(self, settings: Settings, behaviour: Behaviour | None = None) -> None:
         folder = settings.home / "payment-api"
@@ -42,54 +42,54 @@ class PaymentApi(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Say where it listens."""
+        """Return its address."""
         return f"http://{HOST}:{self.server_port}"
 
     def stop(self) -> None:
-        """End `serve_forever` and the calls that hang, and let go of the port and the file."""
+        """Stop `serve_forever` and the calls that hang; close the port and the database."""
         self.stopping.set()
         self.shutdown()
         self.server_close()
         self.store.close()
 
     def server_bind(self) -> None:
-        """Bind without asking the network for the machine's name, which may take seconds."""
+        """Bind without a DNS lookup of the host name, which may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = HOST, self.socket.getsockname()[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Let a client go that did not wait for its answer."""
+        """Ignore clients that closed the connection before the response."""
         if not self.stopping.is_set() and not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
     def outcome(self, key: str) -> str:
-        """Decide by the key alone, so that the same log has the same outcomes."""
+        """Derive the outcome from the key alone, so that the same records give the same outcomes."""
         chance = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4]) / 2**32
         return "accepted" if chance < self.accepted else "declined"
 
     def _bind(self, file: Path, configured: int | None) -> None:
-        """Take the configured port, or the remembered one, or a free one; remember it."""
-        remembered = json.loads(file.read_text())["port"] if file.exists() else 0
+        """Bind to the configured port, the previous one or a free one, and store it."""
+        previous = json.loads(file.read_text())["port"] if file.exists() else 0
         try:
-            super().__init__((HOST, configured or remembered), _Request)
+            super().__init__((HOST, configured or previous), _Request)
         except OSError as error:
             if configured:
                 raise LakehouseError(
                     f"Port {configured}, configured for the payment API, cannot be used: {error.strerror}.",
-                    "Stop the program that has it, or choose another: LAKEHOUSE_PAYMENT_API__PORT.",
+                    "Stop the program that uses it, or choose another port: LAKEHOUSE_PAYMENT_API__PORT.",
                 ) from None
             super().__init__((HOST, 0), _Request)
         draft = file.with_suffix(".draft")
         draft.write_text(json.dumps({"port": self.server_port}))
-        draft.replace(file)  # whole at any time: a reactor may be reading it
+        draft.replace(file)  # atomic: a reactor may be reading it
 
 
 class _Request(BaseHTTPRequestHandler):
     server: PaymentApi
-    timeout = 30  # a client that says nothing does not hold a thread for ever
+    timeout = 30  # a silent client must not block a thread forever
 
     def do_GET(self) -> None:
-        """Tell the health, or what was called and what took effect."""
+        """Return the health, or the calls and effects of every key."""
         if self.path == "/health":
             self._health()
         elif self.path == "/effects":
@@ -98,24 +98,24 @@ class _Request(BaseHTTPRequestHandler):
             self._answer(404, {"error": f"there is no {self.path}"})
 
     def do_POST(self) -> None:
-        """Retry a payment, or take in how to behave."""
+        """Retry a payment, or change the behaviour."""
         try:
             if self.path == "/retry-payment":
                 self._retry(self._body())
             elif self.path == "/behaviour":
-                self._tell(self._body())
+                self._change_behaviour(self._body())
             else:
                 raise RefusedError(404, f"there is no {self.path}")
         except RefusedError as refused:
             self._answer(refused.status, {"error": str(refused)})
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing for each request: the counts tell it."""
+        """Log nothing per request: the store counts calls."""
 
     def _retry(self, payment: dict[str, Any]) -> None:
         key = self.headers.get("Idempotency-Key")
         if not key:
-            raise RefusedError(400, "there is no Idempotency-Key")
+            raise RefusedError(400, "the Idempotency-Key header is missing")
         self.server.store.count(key)
         behaviour = self.server.behaviours.next(str(payment.get("payment_id")))
         if behaviour.mode in (Mode.FAIL, Mode.HANG):
@@ -143,13 +143,13 @@ class _Request(BaseHTTPRequestHandler):
 
     def _misbehave(self, behaviour: Behaviour) -> None:
         if behaviour.mode is Mode.HANG:
-            self.server.stopping.wait(behaviour.seconds)  # and then the connection closes without a word
+            self.server.stopping.wait(behaviour.seconds)  # then the connection closes without a response
         else:
-            self._answer(behaviour.status, {"error": "told to fail"})
+            self._answer(behaviour.status, {"error": "the behaviour is set to fail"})
 
-    def _tell(self, told: dict[str, Any]) -> None:
+    def _change_behaviour(self, wanted: dict[str, Any]) -> None:
         try:
-            self.server.behaviours.tell(Behaviour.model_validate(told))
+            self.server.behaviours.change(Behaviour.model_validate(wanted))
         except ValidationError as error:
             raise RefusedError(400, str(error)) from None
         self._answer(200, self.server.behaviours.now.model_dump(mode="json"))
@@ -157,7 +157,7 @@ class _Request(BaseHTTPRequestHandler):
     def _body(self) -> dict[str, Any]:
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > MAX_BYTES:
-            raise RefusedError(413, f"the length must be told and be at most {MAX_BYTES} bytes")
+            raise RefusedError(413, f"Content-Length is required and must be at most {MAX_BYTES} bytes")
         try:
             body = json.loads(self.rfile.read(int(length)))
         except (ValueError, RecursionError):
@@ -179,4 +179,4 @@ class _Request(BaseHTTPRequestHandler):
 def _check(payment: dict[str, Any]) -> None:
     amount = payment.get("amount_cents")
     if not isinstance(payment.get("payment_id"), str) or not isinstance(amount, int) or amount < 0:
-        raise RefusedError(400, "a payment has a payment_id and an amount_cents that is not negative")
+        raise RefusedError(400, "a payment needs a payment_id and an amount_cents that is not negative")

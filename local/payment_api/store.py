@@ -1,11 +1,11 @@
-"""What the API remembers, durably: each call, each effect, and the answer given to each idempotency key."""
+"""The API's database: each call, each effect, and the response to each idempotency key."""
 
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
 
-# `effects` has no unique key on purpose: that a key has one effect is shown by what is there, not forced.
+# `effects` deliberately has no unique key: tests check that each key has one effect, the schema does not force it.
 _TABLES = """
 create table if not exists calls (key text primary key, calls integer not null);
 create table if not exists answers (key text primary key, request text not null, outcome text not null);
@@ -14,28 +14,28 @@ create table if not exists effects (id integer primary key, key text not null, o
 
 
 class KeyReusedError(Exception):
-    """The key came before, with another request."""
+    """The key was already used, with another request."""
 
 
 class Store:
-    """One file; an answer that was sent is on the disk."""
+    """An SQLite file; a response is on disk before it is sent."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         self._lock = Lock()
         self._database = sqlite3.connect(file, check_same_thread=False, isolation_level=None)
-        # FULL: a call that was answered survives not only the process but the machine.
+        # FULL: a call that was answered survives a crash of the machine, not only of the process.
         self._database.executescript(f"pragma journal_mode = wal; pragma synchronous = full; {_TABLES}")
 
     def count(self, key: str) -> None:
-        """Remember a call, whatever comes of it."""
+        """Count a call, whatever its outcome."""
         with self._lock:
             self._database.execute(
                 "insert into calls values (?, 1) on conflict (key) do update set calls = calls + 1", [key]
             )
 
     def take_effect(self, key: str, request: str, outcome: str) -> tuple[str, bool]:
-        """Let a payment take effect unless its key did before; give the outcome, and whether it was one of before."""
+        """Apply a payment unless its key was applied before; return its outcome, and whether it was applied before."""
         with self._lock, self._database:
             self._database.execute("begin immediate")
             known = self._database.execute("select request, outcome from answers where key = ?", [key]).fetchone()
@@ -48,7 +48,7 @@ class Store:
         return str(known[1]), True
 
     def seen(self) -> dict[str, dict[str, object]]:
-        """Tell of each key how often it was called, how often it took effect, and what was answered."""
+        """Return calls, effects and outcome of each key."""
         query = """
             select key, calls, count(effects.id), max(outcome)
             from calls left join effects using (key) group by key order by key
@@ -64,6 +64,6 @@ class Store:
         return int(calls), int(effects)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             self._database.close()

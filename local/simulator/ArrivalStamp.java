@@ -8,15 +8,15 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 
 /**
- * Takes the first eight bytes of each record's key, its arrival time in milliseconds, and makes them its timestamp.
- * Spark's Kafka sink has no column for a record's timestamp; its producer can be given this instead.
- * Compiled by Janino, which Spark ships and which knows no type arguments: hence the raw types.
+ * Removes the first eight bytes of each record's key, the arrival time in milliseconds, and sets them as its timestamp.
+ * Spark's Kafka sink has no column for the timestamp, but its producer accepts an interceptor.
+ * Compiled by Janino, which Spark ships; it does not support type arguments, hence the raw types.
  */
 public class ArrivalStamp implements ProducerInterceptor {
     public ProducerRecord onSend(ProducerRecord record) {
         byte[] key = (byte[]) record.key();
         if (key == null || key.length < 8) {
-            // An exception would only be logged, and the record sent with the time of today.
+            // Kafka would only log an exception, and send the record with the current time.
             throw new AssertionError("a record without its arrival time");
         }
         Long arrival = Long.valueOf(ByteBuffer.wrap(key).getLong());

@@ -1,4 +1,4 @@
-"""Arrivals: all shards -> their records in the order of arrival, through a scratch file so that memory stays flat."""
+"""Arrivals: all shards -> their records in arrival order, through a scratch file to keep memory constant."""
 
 import heapq
 import tempfile
@@ -12,12 +12,12 @@ from local.simulator.plan import Plan
 from local.simulator.records import SCHEMA, Record, rows
 from local.simulator.shop import shard_batch
 
-_TOGETHER = 256
+_ROWS_PER_BATCH = 256
 
 
 @contextmanager
 def in_arrival_order(plan: Plan, scratch: Path, done: Callable[[int], None]) -> Iterator[Iterator[Record]]:
-    """Generate a plan's shards, telling `done` the records of each, then hand all records out by their arrival."""
+    """Generate a plan's shards, call `done` with the size of each, then yield all records in arrival order."""
     scratch.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=scratch) as file:
         shards = []
@@ -25,8 +25,8 @@ def in_arrival_order(plan: Plan, scratch: Path, done: Callable[[int], None]) -> 
             batches = 0
             for shard in range(plan.shards):
                 records = shard_batch(plan, shard).sort_by([("arrival_ms", "ascending"), ("tie", "ascending")])
-                writer.write_table(pa.Table.from_batches([records]), max_chunksize=_TOGETHER)
-                shards.append(range(batches, batches := batches + -(-len(records) // _TOGETHER)))
+                writer.write_table(pa.Table.from_batches([records]), max_chunksize=_ROWS_PER_BATCH)
+                shards.append(range(batches, batches := batches + -(-len(records) // _ROWS_PER_BATCH)))
                 done(len(records))
         reader = pa.ipc.open_file(file)
         yield heapq.merge(*(_read(reader, numbers) for numbers in shards), key=lambda record: record[2:4])

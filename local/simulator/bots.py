@@ -1,4 +1,4 @@
-"""Bots at the web edge: some say what they are, the others are betrayed by their pace."""
+"""Bots at the web edge: some name themselves in the user agent, the others are recognized by their page rate."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from local.simulator.plan import Plan
 from local.simulator.records import KINDS
 from local.simulator.rng import Dice, Ints
 
-_CONFESSING = (
+_BOT_AGENTS = (
     "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
     "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)",
     "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)",
@@ -19,21 +19,21 @@ _CONFESSING = (
     "curl/8.11.0",
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 HeadlessChrome/131.0.0.0 Safari/537.36",
 )
-_ALL_AGENTS = words(*AGENTS, *_CONFESSING)
+_ALL_AGENTS = words(*AGENTS, *_BOT_AGENTS)
 _FEWEST = 5
-# Five to ten pages a second: no person does that, and it takes so many to see it.
+# At five to ten pages per second a bot needs this many to be recognizable.
 _FEWEST_AT_PACE = 40
 
 
 def bot_events(plan: Plan, wanted: int, dice: Dice) -> tuple[Events, Ints]:
-    """Tell what bots do, and for each event the number of the kind that betrays it: agent or rate."""
+    """Return the events of bots, and for each event how the bot is recognized: by agent or by rate."""
     n = wanted // _FEWEST + 1
     fast = dice.chance(0.5, n)
     pages = np.where(fast, _FEWEST_AT_PACE + dice.below(260, n), _FEWEST + dice.below(60, n))
-    pages = np.diff(np.minimum(np.cumsum(pages), wanted), prepend=0)  # as many bots as it takes, the last one cut short
+    pages = np.diff(np.minimum(np.cumsum(pages), wanted), prepend=0)  # cut the last bot short
     fast &= pages >= _FEWEST_AT_PACE
     pace = np.where(fast, 100, 2_000)
-    agents = np.where(fast, dice.below(len(AGENTS), n), len(AGENTS) + dice.below(len(_CONFESSING), n))
+    agents = np.where(fast, dice.below(len(AGENTS), n), len(AGENTS) + dice.below(len(_BOT_AGENTS), n))
     begin = plan.start_ms + dice.below(plan.days * DAY - HOUR, n)
     ips = joined("203.0.113.", numbers(1 + dice.below(254, n)))
     kinds = np.where(fast, KINDS.index("rate"), KINDS.index("agent"))

@@ -1,4 +1,4 @@
-"""Bulk: the shards of a plan -> the log, as fast as Spark can, one task per Kafka partition in arrival order."""
+"""Bulk load: the shards of a plan -> Kafka, written by Spark: one task per Kafka partition, in arrival order."""
 
 from collections.abc import Callable
 
@@ -13,14 +13,14 @@ from local.simulator.shop import topics_of
 from local.simulator.stamp import arrival_stamp
 from local.simulator.truth import Truth, new_truth
 
-# Large batches to the broker: there is nobody to wait for the first record of one.
+# Large producer batches: throughput matters here, latency does not.
 PRODUCER = {"kafka.linger.ms": "50", "kafka.batch.size": "262144"}
-# A Python worker spends more time before and after a task than on two shards: tasks are few and long.
+# The overhead of a Python worker's task is longer than two shards take: use few, long tasks.
 _SHARDS_PER_TASK = 30
 
 
 def generated(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Callable[[], Truths]]:
-    """Give the frame of all records and the truths of its shards, which come in while the frame is computed."""
+    """Return all records as a DataFrame, and the truths of its shards, accumulated while it is computed."""
     truths = spark.sparkContext.accumulator({}, ByShard())
     tasks = max(spark.sparkContext.defaultParallelism, plan.shards // _SHARDS_PER_TASK)
     numbers = spark.range(0, plan.shards, 1, numPartitions=min(tasks, plan.shards))
@@ -28,25 +28,26 @@ def generated(spark: SparkSession, plan: Plan) -> tuple[DataFrame, Callable[[], 
 
 
 def in_arrival_order(frame: DataFrame, plan: Plan) -> DataFrame:
-    """Put each Kafka partition's records into one task, in the order of their arrival."""
-    return frame.repartitionById(len(_places(plan)), "place").sortWithinPartitions("arrival_ms", "tie")
+    """Repartition by Kafka partition, and sort by arrival within each."""
+    by_partition = frame.repartitionById(len(_topic_partitions(plan)), "partition_index")
+    return by_partition.sortWithinPartitions("arrival_ms", "tie")
 
 
 def topic_and_partition(plan: Plan) -> list[Column]:
-    """Say by a record's place in which topic and partition it belongs."""
-    topics, parts = zip(*_places(plan), strict=True)
+    """Return the columns `topic` and `partition` of a record, from its `partition_index`."""
+    topics, parts = zip(*_topic_partitions(plan), strict=True)
     return [
-        f.array(*map(f.lit, topics))[f.col("place")].alias("topic"),
-        f.array(*map(f.lit, parts))[f.col("place")].alias("partition"),
+        f.array(*map(f.lit, topics))[f.col("partition_index")].alias("topic"),
+        f.array(*map(f.lit, parts))[f.col("partition_index")].alias("partition"),
     ]
 
 
-def _places(plan: Plan) -> list[tuple[str, int]]:
+def _topic_partitions(plan: Plan) -> list[tuple[str, int]]:
     return [(topic.name, part) for topic in topics_of(plan).values() for part in range(topic.partitions)]
 
 
 def write(frame: DataFrame, settings: Settings, spark: SparkSession, plan: Plan) -> None:
-    """Write records to the log as they are, where they belong, each stamped with its arrival time."""
+    """Write records to their Kafka partitions, with their arrival time as the timestamp."""
     mark = f.array(f.struct(f.lit("simulator_id").alias("key"), f.col("simulator_id").alias("value")))
     rows = frame.select(
         *topic_and_partition(plan),
@@ -60,7 +61,7 @@ def write(frame: DataFrame, settings: Settings, spark: SparkSession, plan: Plan)
 
 
 class Load:
-    """The bulk load of one plan: its records are generated and written in one pass, and the shards tell the truth."""
+    """The bulk load of one plan: generates and writes its records in one pass, and collects the truth."""
 
     def __init__(self, settings: Settings, spark: SparkSession, plan: Plan) -> None:
         self._settings, self._spark, self._plan = settings, spark, plan
@@ -69,23 +70,23 @@ class Load:
 
     @property
     def shards_done(self) -> int:
-        """Count the shards that are generated."""
+        """Return the number of shards generated so far."""
         return len(self._truths())
 
     @property
     def truth(self) -> Truth:
-        """Tell the truth of the shards that are generated."""
+        """Return the truth of the shards generated so far."""
         together = new_truth(self._plan)
-        for _, told in sorted(self._truths().items()):
-            together.merge(told)
+        for _, of_shard in sorted(self._truths().items()):
+            together.merge(of_shard)
         return together
 
     def run(self) -> Truth:
-        """Write all of it."""
+        """Write all records; return their truth."""
         self._spark.sparkContext.setJobGroup(self._group, f"Simulator: {self._plan.events:,} events")
         write(in_arrival_order(self._frame, self._plan), self._settings, self._spark, self._plan)
         return self.truth
 
     def cancel(self) -> None:
-        """Give up; what is written stays written."""
+        """Cancel the Spark jobs; records that were written stay in Kafka."""
         self._spark.sparkContext.cancelJobGroup(self._group)

@@ -1,4 +1,4 @@
-"""Time in the shop: when people come, how times are written, and how long records are under way."""
+"""Time in the shop: the daily curve of visits, the text of timestamps, the delay until records arrive."""
 
 from datetime import UTC, datetime
 from functools import cache
@@ -17,18 +17,18 @@ DAY = 24 * HOUR
 _VISITS_BY_HOUR = (6, 4, 3, 2, 2, 3, 6, 10, 14, 17, 19, 21, 24, 22, 19, 18, 19, 22, 26, 31, 35, 34, 27, 16)
 HOURS = np.repeat(np.arange(24) * HOUR, _VISITS_BY_HOUR)
 
-# Where a topic never counts a record as late, its records are under way as if it did after this.
+# The allowance that delays are drawn for where a topic has none.
 _USUAL_ALLOWANCE = 10 * MINUTE
 
 
 def written(time_ms: int) -> str:
-    """Write a moment as ISO-8601 in UTC with milliseconds."""
+    """Format a time as ISO-8601 in UTC with milliseconds."""
     seconds, rest = divmod(time_ms, 1000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
 
 
 def time_texts(times: Ints, start_ms: int, end_ms: int) -> tuple[Text, Text]:
-    """Write moments of a period in two parts, minute and rest, both looked up: to format each would be slow."""
+    """Format times of a period in two parts, minute and rest, from lookup tables: formatting each is slow."""
     first = start_ms // DAY
     minutes, rest = np.divmod(times - first * DAY, MINUTE)
     return taken(_minutes(first, -(-end_ms // DAY)), minutes), taken(_tails(), rest)
@@ -46,7 +46,7 @@ def _tails() -> Text:
 
 
 def since_first(steps: Ints, counts: Ints) -> Ints:
-    """Add up the steps before each row since the first of its group; `counts` are the sizes of the groups."""
+    """Return the sum of the earlier steps in each row's group; `counts` are the group sizes."""
     passed = np.cumsum(steps) - steps
     firsts = (np.cumsum(counts) - counts)[counts > 0]
     since: Ints = passed - np.repeat(passed[firsts], counts[counts > 0])
@@ -54,18 +54,18 @@ def since_first(steps: Ints, counts: Ints) -> Ints:
 
 
 def allowance_ms(topic: Topic) -> int | None:
-    """Give the topic's allowance for lateness, or none where nothing is late."""
+    """Return the topic's lateness allowance; None if its records are never late."""
     allowance = topic.lateness.allowance
     return None if allowance is None else int(allowance.total_seconds() * 1000)
 
 
 def delays(topic: Topic, dice: Dice, n: int) -> Ints:
-    """Draw how long records of the topic are under way: mostly seconds, some minutes, none of them late."""
+    """Draw the delays of a topic's records: mostly seconds, some minutes, none of them late."""
     longest = int(0.8 * (allowance_ms(topic) or _USUAL_ALLOWANCE))
     ahead = int(topic.lateness.max_clock_ahead.total_seconds() * 1000)
     case, part = dice.floats(n), dice.floats(n)
     found = np.select(
-        # One clock in 250 runs ahead, within the bound; the last are held up for minutes.
+        # One clock in 250 is ahead, within the bound; the default case is a delay of minutes.
         [case < 0.004, case < 0.86, case < 0.985],
         [-part * ahead / 2, np.minimum(longest, 50 + part * 5_000), np.minimum(longest, 5_000 + part * 55_000)],
         min(longest, MINUTE) + part * max(0, longest - MINUTE),
@@ -74,6 +74,6 @@ def delays(topic: Topic, dice: Dice, n: int) -> Ints:
 
 
 def late_delays(topic: Topic, dice: Dice, n: int) -> Ints:
-    """Draw how long late records are under way: clearly beyond the allowance, up to twelve times it."""
+    """Draw the delays of late records: from 1.2 to 12 times the allowance."""
     allowance = allowance_ms(topic) or _USUAL_ALLOWANCE
     return int(1.2 * allowance) + dice.small(10.8 * allowance, n)

@@ -1,6 +1,6 @@
-"""Text by the column: the parts of JSON documents, put together in Arrow without a loop in Python.
+"""String columns: builds JSON documents from their parts in Arrow, without a loop in Python.
 
-Arrays are made from buffers and constants from arrays: pa.array and pa.scalar import pandas, a second for each worker.
+Arrays are built from buffers, scalars from arrays: pa.array and pa.scalar import pandas, a second per Python worker.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.
 
 
 def joined(*parts: str | Text) -> Text:
-    """Join columns and constants, row by row."""
-    return pc.binary_join_element_wise(*map(_side, parts), _side(""))
+    """Concatenate columns and constants, row by row."""
+    return pc.binary_join_element_wise(*map(_operand, parts), _operand(""))
 
 
-def _side(part: str | Text) -> Any:
+def _operand(part: str | Text) -> Any:
     return _constant(part) if isinstance(part, str) else part
 
 
@@ -38,39 +38,39 @@ def _constant(text: str) -> Any:
 
 
 def numbers(values: Ints) -> Text:
-    """Write whole numbers."""
+    """Format integers."""
     return column(values).cast(pa.string())
 
 
 def taken(table: Any, rows: Ints) -> Any:
-    """Give some rows of an Arrow array."""
+    """Return some rows of an Arrow array."""
     return table.take(column(rows))
 
 
 def chosen(which: Mask, yes: str | Text, no: str | Text) -> Text:
-    """Take from one column or the other, row by row."""
-    return pc.if_else(column(which.astype(np.uint8)).cast(pa.bool_()), _side(yes), _side(no))
+    """Choose from one column or the other, row by row."""
+    return pc.if_else(column(which.astype(np.uint8)).cast(pa.bool_()), _operand(yes), _operand(no))
 
 
 def column(values: NDArray[Any]) -> Any:
-    """Turn numbers into an Arrow array."""
+    """Convert numbers to an Arrow array."""
     return pa.Array.from_buffers(_KINDS[values.dtype], len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def words(*values: str) -> Text:
-    """Make a column of words."""
+    """Build a column of strings."""
     return octets([value.encode() for value in values]).cast(pa.string())
 
 
 def octets(values: Sequence[bytes]) -> Any:
-    """Make a column of bytes."""
+    """Build a column of bytes."""
     ends = np.cumsum([0, *map(len, values)]).astype(np.int32)
     buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(values))]
     return pa.Array.from_buffers(pa.binary(), len(values), buffers)
 
 
 def fixed(characters: NDArray[np.uint8], kind: Any = _STRING) -> Any:
-    """Read each row of bytes as a string, or as another kind of bytes."""
+    """Convert each row of bytes to a value of a string or binary type."""
     n, width = characters.shape
     offsets = np.arange(0, (n + 1) * width, width, dtype=np.int32)
     data = pa.py_buffer(np.ascontiguousarray(characters))
@@ -78,7 +78,7 @@ def fixed(characters: NDArray[np.uint8], kind: Any = _STRING) -> Any:
 
 
 def hexed(prefix: str, octets: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Write each row of bytes in hexadecimal digits after a prefix, as characters."""
+    """Return each row of bytes as a prefix and hexadecimal digits, in ASCII codes."""
     n, width = octets.shape
     digits = _HEX[octets].view(np.uint8).reshape(n, 2 * width)
     return np.hstack([np.tile(np.frombuffer(prefix.encode(), np.uint8), (n, 1)), digits])

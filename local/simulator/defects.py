@@ -1,4 +1,4 @@
-"""Defects: records that come late, come twice, or are broken, at the asked shares and each known to the truth."""
+"""Defects: late, duplicate and malformed records, at the requested shares; the truth lists each."""
 
 import json
 from dataclasses import replace
@@ -18,13 +18,13 @@ from local.simulator.rng import Dice
 Declared = dict[str, Topic]
 Document = dict[str, Any]
 
-# The last one is not even text.
+# The last one is not valid UTF-8.
 _GARBAGE = (b"<html>502 Bad Gateway</html>", b"ERROR: upstream timed out", b"\xff\xfe\x00\x80")
 _NEVER = np.iinfo(np.int64).max
 
 
-def hold_up(records: Draft, declared: Declared, share: float, dice: Dice) -> Draft:
-    """Let a share of the records arrive clearly later than their topic allows, where it allows only so much."""
+def make_late(records: Draft, declared: Declared, share: float, dice: Dice) -> Draft:
+    """Let a share of the records arrive clearly later than their topic's allowance, if it has one."""
     arrivals, labels = records.arrivals.copy(), records.labels.copy()
     for number, topic in enumerate(declared.values()):
         if allowance_ms(topic) is not None:
@@ -35,8 +35,8 @@ def hold_up(records: Draft, declared: Declared, share: float, dice: Dice) -> Dra
     return replace(records, arrivals=arrivals, labels=labels)
 
 
-def copies(records: Draft, declared: Declared, share: float, dice: Dice) -> Draft:
-    """Send a share of the records again, as producers do that missed the answer; a copy may be late by itself."""
+def duplicates(records: Draft, declared: Declared, share: float, dice: Dice) -> Draft:
+    """Duplicate a share of the records, like a producer that retries after a lost response; a copy may be late."""
     n = dice.rounded(share * len(records))
     again = records.take(dice.below(len(records), n))
     allowances = [allowance_ms(topic) for topic in declared.values()]
@@ -52,8 +52,8 @@ def copies(records: Draft, declared: Declared, share: float, dice: Dice) -> Draf
     return replace(again, arrivals=arrivals, labels=np.where(late, LATE_COPY, DUPLICATE))
 
 
-def damage(records: Draft, declared: Declared, share: float, random: Random) -> Draft | None:
-    """Make broken records after the pattern of good ones, a share of their number, each with an id in its header."""
+def malformed(records: Draft, declared: Declared, share: float, random: Random) -> Draft | None:
+    """Return malformed versions of a share of the records, each with an id in its header."""
     n = int(share * len(records) + random.random())
     if n == 0:
         return None
@@ -63,11 +63,11 @@ def damage(records: Draft, declared: Declared, share: float, random: Random) -> 
     for i, (value, key) in enumerate(zip(patterns.values.to_pylist(), patterns.keys.to_pylist(), strict=True)):
         topic = topics[patterns.topics[i]]
         document = json.loads(value)
-        kind = _fitting(MALFORMED_KINDS[int(random.random() * len(MALFORMED_KINDS))], document, topic)
+        kind = _applicable(MALFORMED_KINDS[int(random.random() * len(MALFORMED_KINDS))], document, topic)
         if kind == "reused_id" and patterns.labels[i] == VALID:
-            # Close behind the event whose id it bears, so that it is not late where that was not.
+            # Shortly after the event whose id it reuses, so that it is not late if that was not.
             arrival = int(patterns.arrivals[i]) + 50 + int(random.random() * 2_000)
-            if random.random() < 0.5:  # which tells apart who looks at the id alone and who looks at the time as well
+            if random.random() < 0.5:  # both cases: with the same event time, and with another one
                 document["event_time"] = written(int(patterns.times[i]) + 1 + random.getrandbits(9))
         else:
             kind = "unknown_type" if kind == "reused_id" else kind
@@ -92,12 +92,12 @@ def damage(records: Draft, declared: Declared, share: float, random: Random) -> 
     )
 
 
-def _fitting(kind: str, document: Document, topic: Topic) -> str:
+def _applicable(kind: str, document: Document, topic: Topic) -> str:
     return "missing_field" if kind == "negative_number" and not _numbers(document, topic) else kind
 
 
 def _broken(kind: str, document: Document, arrival: int, topic: Topic, random: Random) -> bytes:
-    """Break an event in the way that `kind` names."""
+    """Return the event's bytes, malformed as `kind` says."""
     numbers = _numbers(document, topic)
     match kind:
         case "not_json":
@@ -121,12 +121,12 @@ def _broken(kind: str, document: Document, arrival: int, topic: Topic, random: R
         case "ahead":
             document["event_time"] = written(arrival + 2 * DAY)
         case "reused_id":
-            _say_something_else(document, numbers)
+            _change_content(document, numbers)
     return _compact(document)
 
 
-def _say_something_else(document: Document, numbers: list[str]) -> None:
-    """Change what an event says to something as valid."""
+def _change_content(document: Document, numbers: list[str]) -> None:
+    """Change an event's content; it stays valid."""
     if numbers:
         document[numbers[-1]] += 1
     elif "status" in document:

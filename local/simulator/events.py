@@ -1,4 +1,4 @@
-"""What happens in the shop, as columns: events of one type, and the keys they go by."""
+"""Events of the shop in columns, and their Kafka keys."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,33 +13,33 @@ from local.simulator.rng import Dice, Ints
 
 
 class Keys(NamedTuple):
-    """Keys of records, with the hashes that decide their partitions."""
+    """Keys of records, with the hashes that determine their partitions."""
 
     text: Text
     hashes: NDArray[np.uint32]
 
     def take(self, rows: Ints) -> "Keys":
-        """Give the keys of some rows."""
+        """Return the keys of some rows."""
         return Keys(taken(self.text, rows), self.hashes[rows])
 
 
 class Events(NamedTuple):
-    """Events of one type, a row each; `payload` is the JSON that follows the envelope, to its closing brace."""
+    """Events of one type, one row each; `payload` is the JSON after the envelope, including the closing brace."""
 
     topic: str
     type: str
     times: Ints
     owners: Ints
-    """The numbers of the people they came of: a story is cut by the person."""
+    """The person behind each event, by number: a shard is cut to its quota person by person."""
     keys: Keys
     payload: Text
     delays: Ints | None = None
-    """How long each is held up where the story says so, -1 where it is as usual."""
+    """The delay of each event, in milliseconds; -1 to draw it as for any other record."""
 
 
 @dataclass(frozen=True)
-class Story:
-    """Events of all types; topics and types are numbers into tuples of their names."""
+class AllEvents:
+    """Events of all types; `topics` and `types` are indexes into tuples of names."""
 
     topics: Ints
     types: Ints
@@ -52,9 +52,9 @@ class Story:
     def __len__(self) -> int:
         return len(self.times)
 
-    def take(self, rows: Ints) -> "Story":
-        """Give some of the events."""
-        return Story(
+    def take(self, rows: Ints) -> "AllEvents":
+        """Return some of the events."""
+        return AllEvents(
             self.topics[rows],
             self.types[rows],
             self.times[rows],
@@ -65,11 +65,11 @@ class Story:
         )
 
 
-def story(parts: list[Events], topics: tuple[str, ...], types: tuple[str, ...]) -> Story:
-    """Put events of several types together."""
+def combined(parts: list[Events], topics: tuple[str, ...], types: tuple[str, ...]) -> AllEvents:
+    """Concatenate events of several types."""
     counts = [len(part.times) for part in parts]
-    usual = [np.full(count, -1) for count in counts]
-    return Story(
+    unset = [np.full(count, -1) for count in counts]
+    return AllEvents(
         np.repeat([topics.index(part.topic) for part in parts], counts),
         np.repeat([types.index(part.type) for part in parts], counts),
         np.concatenate([part.times for part in parts]),
@@ -80,12 +80,12 @@ def story(parts: list[Events], topics: tuple[str, ...], types: tuple[str, ...]) 
         ),
         pa.concat_arrays([part.payload for part in parts]),
         np.concatenate(
-            [as_usual if part.delays is None else part.delays for part, as_usual in zip(parts, usual, strict=True)]
+            [default if part.delays is None else part.delays for part, default in zip(parts, unset, strict=True)]
         ),
     )
 
 
 def new_keys(letter: str, dice: Dice, n: int) -> Keys:
-    """Draw ids that nothing else has: a letter and twelve hexadecimal digits."""
+    """Draw unique ids: a letter and twelve hexadecimal digits."""
     characters = hexed(letter, dice.octets(n, 6))
     return Keys(fixed(characters), murmur2(characters))

@@ -1,4 +1,4 @@
-"""What the shop sells: the same products, prices and merchants in every run."""
+"""The shop's products, prices and merchants: the same in every run."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from local.simulator.rng import Dice, Ints
 PRODUCTS = 400
 MERCHANTS = 32
 HOT = 0
-"""The product that the hot share of page views and impressions goes to; the others are the likelier the lower."""
+"""The product that gets the hot share of page views and impressions. Of the others, lower numbers are likelier."""
 
 _dice = Dice("goods")
 MERCHANT_OF = _dice.below(MERCHANTS, PRODUCTS)

@@ -1,4 +1,4 @@
-"""Keys to partitions, as Kafka's own producers do it, so that they and the simulator agree."""
+"""Partition by key, with the hash of Kafka's Java producer."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +8,7 @@ _M = np.uint32(0x5BD1E995)
 
 
 def murmur2(keys: NDArray[np.uint8]) -> NDArray[np.uint32]:
-    """Hash keys of one length, a row each, like org.apache.kafka.common.utils.Utils.murmur2, without the sign."""
+    """Hash keys of equal length, one row each, like org.apache.kafka.common.utils.Utils.murmur2, but unsigned."""
     n, length = keys.shape
     whole = length // 4 * 4
     h = np.full(n, _SEED ^ length, np.uint32)
@@ -24,11 +24,11 @@ def murmur2(keys: NDArray[np.uint8]) -> NDArray[np.uint32]:
     return h ^ (h >> np.uint32(15))
 
 
-def places(hashes: NDArray[np.uint32], partitions: int) -> NDArray[np.int32]:
-    """Give the partition of each hash: Kafka drops the sign bit and takes the rest."""
+def partitions_of(hashes: NDArray[np.uint32], partitions: int) -> NDArray[np.int32]:
+    """Return the partition of each hash; like Kafka, drop the sign bit."""
     return ((hashes & np.uint32(0x7FFFFFFF)) % np.uint32(partitions)).astype(np.int32)
 
 
 def partition_of(key: bytes, partitions: int) -> int:
-    """Give the partition of one key."""
-    return int(places(murmur2(np.frombuffer(key, np.uint8).reshape(1, -1)), partitions)[0])
+    """Return the partition of one key."""
+    return int(partitions_of(murmur2(np.frombuffer(key, np.uint8).reshape(1, -1)), partitions)[0])

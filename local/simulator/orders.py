@@ -1,4 +1,4 @@
-"""Orders: from the cart to the door, with the payments that succeed, fail, come late or never come."""
+"""Orders from cart to delivery, with payments that succeed, fail, come late or never come."""
 
 import numpy as np
 
@@ -15,12 +15,12 @@ _NEVER, _FAILS, _SLOW = 0.03, 0.11, 0.15
 
 
 def orders(people: People, who: Ints, product: Ints, quantity: Ints, cart: Ints, dice: Dice) -> list[Events]:
-    """Tell the orders that came of carts, from their placing to their end."""
+    """Return all events of the orders that follow from carts."""
     n = len(who)
     keys = new_keys("o", dice, n)
-    # Most order within minutes; some sleep over it, but not longer than the day the joiner waits.
-    soon, slept = 20_000 + dice.small(30 * MINUTE, n), HOUR + dice.below(22 * HOUR, n)
-    at = cart + np.where(dice.chance(0.85, n), soon, slept)
+    # Most people order within minutes; some wait, but less than the day that the joiner allows.
+    soon, later = 20_000 + dice.small(30 * MINUTE, n), HOUR + dice.below(22 * HOUR, n)
+    at = cart + np.where(dice.chance(0.85, n), soon, later)
     users, merchants = taken(people.keys.text, who), taken(MERCHANT_IDS, MERCHANT_OF[product])
     cents = numbers(CENTS[product] * quantity)
     payload = joined(
@@ -34,10 +34,10 @@ def orders(people: People, who: Ints, product: Ints, quantity: Ints, cart: Ints,
 
 
 def _payments(people: People, who: Ints, keys: Keys, at: Ints, opening: Text, dice: Dice) -> tuple[Ints, list[Events]]:
-    """Tell when each order was paid, or -1, and the payments that were tried."""
+    """Return when each order was paid (-1: never), and the payment events."""
     n = len(who)
     method = taken(_METHODS, dice.below(len(_METHODS), n))
-    # One in fifty pays from elsewhere: what a search for fraud has to live with.
+    # One in fifty pays from another country: noise for fraud detection.
     country = chosen(dice.chance(0.02, n), "BR", taken(people.countries, who))
     opening = joined(opening, ',"method":"', method, '","country":"', country, '"')
 
@@ -53,7 +53,7 @@ def _payments(people: People, who: Ints, keys: Keys, at: Ints, opening: Text, di
     row = np.flatnonzero((case >= _NEVER) & (case < _FAILS))
     reasons = joined(',"reason":"', taken(_REASONS, dice.below(len(_REASONS), len(row))), '"')
     failed = payments("payment_failed", row, tried[row], reasons)
-    # Half of those who fail try again; some pay later than the joiner waits.
+    # Half of the failed payments are tried again; some payments come later than the joiner waits.
     again = dice.chance(0.5, n)
     paid = np.select(
         [case < _NEVER, (case < _FAILS) & ~again, case < _FAILS, case < _SLOW],
@@ -85,7 +85,7 @@ def _statuses(who: Ints, keys: Keys, at: Ints, paid: Ints, dice: Dice) -> list[E
     ]
     row = np.flatnonzero((paid >= 0) & ~cancelled)
     step = paid[row]
-    # A shop of the same city: most of what is ordered in the morning is there in the evening.
+    # A shop in the same city: most morning orders are delivered by the evening.
     for name, least, spread in (("packed", 10, 110), ("shipped", 20, 220), ("delivered", 40, 320)):
         step = step + least * MINUTE + dice.below(spread * MINUTE, len(row))
         found.append(status(name, row, step))

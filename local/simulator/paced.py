@@ -1,4 +1,4 @@
-"""Paced: the records of a plan -> the log, at a set rate or as they arrive, in their order within each partition."""
+"""Paced: the records of a plan -> Kafka, at a fixed rate or in real time; the order within a partition is kept."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,12 +13,12 @@ from local.simulator.records import Record
 from local.simulator.truth import Truth
 
 _WINDOW = 1_000
-# A shorter sleep costs more than it waits.
+# A shorter sleep has more overhead than it waits.
 _LEAST_WAIT = 0.002
 
 
 def send(settings: Settings, records: Iterable[Record], truth: Truth, sent: Callable[[int], None]) -> None:
-    """Send records as they are handed out, and add to the truth what Kafka took."""
+    """Send records as the iterator yields them, and add those that Kafka acknowledged to the truth."""
     with reachable(settings):
         producer = KafkaProducer(**python_options(settings), linger_ms=5, batch_size=131_072)
         window: list[tuple[Record, Any]] = []
@@ -33,7 +33,7 @@ def send(settings: Settings, records: Iterable[Record], truth: Truth, sent: Call
 
 
 def at_rate(records: Iterable[Record], rate: float, stop: Event) -> Iterator[Record]:
-    """Hand records out at `rate` per second, until they end or `stop` is set."""
+    """Yield records at `rate` per second, until they end or `stop` is set."""
     begin = time.monotonic()
     for n, record in enumerate(records):
         wait = begin + n / rate - time.monotonic()
@@ -45,9 +45,9 @@ def at_rate(records: Iterable[Record], rate: float, stop: Event) -> Iterator[Rec
 
 
 def as_they_arrive(records: Iterable[Record], until_ms: int, stop: Event) -> Iterator[Record]:
-    """Hand each record out when it arrives, by the clock, with the moment at which it did; leave what comes too late.
+    """Yield each record at its arrival time by the system clock, until `until_ms`; later records are dropped.
 
-    Who is handed a record too late, as on a slow machine, gets it with the later moment: then it arrived then.
+    The arrival time is set to the current time: on a slow machine a record may be sent later than planned.
     """
     for record in records:
         if record.arrival_ms >= until_ms:
@@ -70,7 +70,7 @@ def _send(producer: Any, record: Record) -> Any:
 
 
 def _confirm(producer: Any, window: list[tuple[Record, Any]], truth: Truth, sent: Callable[[int], None]) -> None:
-    """Wait until Kafka has what was sent; this also bounds what waits in memory."""
+    """Wait until Kafka has acknowledged the window; this also bounds the memory in use."""
     producer.flush()
     for _, future in window:
         future.get(timeout=60)

@@ -1,4 +1,4 @@
-"""The people of the shop: who they are, what their browser says, and what the users table records of them."""
+"""The shop's users: their attributes, their browsers, and the changes of the users table."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ _TIERS = words(*TIERS)
 _COUNTRIES = words("AT", "BE", "CH", "DE", "DE", "DE", "DK", "ES", "FR", "FR", "GB", "IT", "NL", "PL", "SE", "US")
 _FIRST = words("Ada", "Björn", "Chloé", "Dilan", "Farid", "Grace", "Håkon", "Ines", "Jan", "Kaja", "Luís", "Maya")
 _LAST = words("Ahmed", "Brown", "Costa", "Dubois", "Fischer", "García", "Hansen", "Ito", "Jansen", "O'Neil", "Şahin")
-# What a browser says of itself, and what the edge keeps of it: family and device.
+# User agent -> what the edge keeps of it: browser family and device.
 AGENTS = {
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/131.0.0.0 Safari/537.36": "Chrome/desktop",
     "Mozilla/5.0 (Linux; Android 14) AppleWebKit/537.36 Chrome/131.0.0.0 Mobile Safari/537.36": "Chrome/mobile",
@@ -30,7 +30,7 @@ _RAW_AGENTS, _CLEAN_AGENTS = words(*AGENTS), words(*AGENTS.values())
 
 @dataclass(frozen=True)
 class People:
-    """Users of the shop, a row each; `devices` is what their browser adds to every click."""
+    """Users of the shop, one row each; `devices` is the JSON that their browser adds to every click."""
 
     keys: Keys
     tiers: Ints
@@ -43,16 +43,16 @@ class People:
 
 
 def new_people(dice: Dice, n: int, edge: bool) -> People:
-    """Draw users; the draws are the same with and without edge, so that both tell of the same shop."""
+    """Draw users; the draws are the same with and without edge, so that both simulate the same shop."""
     keys = new_keys("u", dice, n)
     emails = joined(pc.utf8_slice_codeunits(keys.text, 1), "@example.com")
     names = joined(taken(_FIRST, dice.below(len(_FIRST), n)), " ", taken(_LAST, dice.below(len(_LAST), n)))
     network = joined("198.", numbers(18 + dice.below(2, n)), ".", numbers(dice.below(256, n)), ".")
-    host, agent, told = numbers(1 + dice.below(254, n)), dice.below(len(AGENTS), n), dice.floats(n)
+    host, agent, shared = numbers(1 + dice.below(254, n)), dice.below(len(AGENTS), n), dice.floats(n)
     if edge:
-        # Some log in, and some of those let the page send their name along.
-        email = chosen(told < 0.2, joined(',"email":"', emails, '"'), "")
-        name = chosen(told < 0.1, joined(',"name":"', names, '"'), "")
+        # Some are logged in, and for some of those the page also sends the name.
+        email = chosen(shared < 0.2, joined(',"email":"', emails, '"'), "")
+        name = chosen(shared < 0.1, joined(',"name":"', names, '"'), "")
         devices = joined('"ip":"', network, host, '","user_agent":"', taken(_RAW_AGENTS, agent), '"', email, name, "}")
     else:
         devices = joined('"ip":"', network, '0","agent":"', taken(_CLEAN_AGENTS, agent), '"}')
@@ -60,14 +60,14 @@ def new_people(dice: Dice, n: int, edge: bool) -> People:
 
 
 def changes(people: People, first: Ints, plan: Plan, dice: Dice) -> list[Events]:
-    """Tell what the users table records of people whose first clicks are at `first`: a row, new tiers, its end."""
+    """Return the changes of the users table for people whose first click is at `first`: insert, new tiers, delete."""
     n = len(people)
     created, delay = _creation(first, plan, dice)
     who, tiers = np.arange(n), people.tiers
     found = [_change(people, who, created, "c", joined('"after":', _row(people, who, tiers), "}"), delay)]
     at = np.maximum(created, first)
     rest = np.maximum(0, plan.end_ms - at)
-    # One in four moves up or down while we watch, and some of these again.
+    # One in four changes tier during the period, and some of these again.
     for _ in range(4):
         who = who[dice.chance(0.25, len(who))]
         at[who] += 1 + dice.below(rest[who], len(who))
@@ -84,19 +84,19 @@ def changes(people: People, first: Ints, plan: Plan, dice: Dice) -> list[Events]
 
 
 def _creation(first: Ints, plan: Plan, dice: Dice) -> tuple[Ints, Ints]:
-    """Draw when users were created, and how long the news of it took, or -1 where that is as usual."""
+    """Draw when users were created, and the delay of that event (-1: as for any other record)."""
     n = len(first)
     case, begin = dice.floats(n), plan.start_ms
     found = np.select(
         [
-            case < 0.01,  # shopped as guests, and signed up afterwards
-            case < 0.30,  # signed up and went shopping
+            case < 0.01,  # bought as guests, and signed up afterwards
+            case < 0.30,  # signed up just before the first click
         ],
         [
             first + 1 + dice.below(HOUR, n),
             np.maximum(begin, first - 1_000 - dice.below(10 * MINUTE, n)),
         ],
-        # Known from before: their rows open the period, as the first snapshot of a captured table does.
+        # Existing users: their rows come first, like the initial snapshot of change data capture.
         np.minimum(begin + dice.below(5 * MINUTE, n), np.maximum(begin, first - 1_000)),
     )
     slow = (case >= 0.30) & (case < 0.32)

@@ -1,4 +1,4 @@
-"""Records of the log, as columns while they are made, as Arrow batches when they are done, as rows for readers."""
+"""Kafka records in three forms: columns while they are built, Arrow batches when complete, rows for readers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ MALFORMED_KINDS = (
     *("unknown_version", "ahead", "key_mismatch", "reused_id"),
 )
 KINDS = ("", *MALFORMED_KINDS, "agent", "rate")
-"""How a record is malformed, or what betrays the bot."""
+"""How a record is malformed, or how a bot is recognized."""
 
 _NAMES = pa.dictionary(pa.int8(), pa.string())
 SCHEMA = pa.schema(
@@ -41,7 +41,7 @@ SCHEMA = pa.schema(
 
 
 class Record(NamedTuple):
-    """A record of the log, ready to be written; within a partition they go in the order of (arrival_ms, tie)."""
+    """A Kafka record, ready to be written; a partition's records are ordered by (arrival_ms, tie)."""
 
     topic: str
     partition: int
@@ -51,7 +51,7 @@ class Record(NamedTuple):
     value: bytes
     type: str
     id: str
-    """Its event id; of a malformed record, which may have none, the id in its header `simulator_id`."""
+    """The event id. For a malformed record, which may have none: the id in its header `simulator_id`."""
     label: str
     kind: str
     event_ms: int
@@ -59,7 +59,7 @@ class Record(NamedTuple):
 
 @dataclass(frozen=True)
 class Draft:
-    """Records in the making; names are numbers into the tuples of names that `batch` is given."""
+    """Records as columns; names are indexes into the tuples of names that `batch` gets."""
 
     topics: Ints
     partitions: NDArray[np.int32]
@@ -76,7 +76,7 @@ class Draft:
         return len(self.times)
 
     def take(self, rows: Ints) -> "Draft":
-        """Give some of the rows."""
+        """Return some of the rows."""
         chosen = {
             name: column[rows] if isinstance(column, np.ndarray) else taken(column, rows)
             for name, column in vars(self).items()
@@ -85,7 +85,7 @@ class Draft:
 
 
 def together(drafts: list[Draft]) -> Draft:
-    """Put drafts one after the other."""
+    """Concatenate drafts."""
     columns = {
         name: np.concatenate([getattr(draft, name) for draft in drafts])
         if isinstance(column, np.ndarray)
@@ -96,7 +96,7 @@ def together(drafts: list[Draft]) -> Draft:
 
 
 def batch(draft: Draft, first_tie: int, topics: tuple[str, ...], types: tuple[str, ...]) -> pa.RecordBatch:
-    """Finish a draft: number its rows, so that equal arrivals have an order, and name its names."""
+    """Convert a draft to an Arrow batch: number its rows, to break ties of arrival, and look up its names."""
 
     def named(numbers: Ints, names: tuple[str, ...]) -> pa.DictionaryArray:
         return pa.DictionaryArray.from_arrays(column(numbers.astype(np.int8)), words(*names))
@@ -118,12 +118,12 @@ def batch(draft: Draft, first_tie: int, topics: tuple[str, ...], types: tuple[st
 
 
 def labelled(records: pa.RecordBatch, label: str) -> Any:
-    """Say for each record whether it has the label."""
+    """Return for each record whether it has the label."""
     return pc.equal(records["label"].indices, column(np.array([LABELS.index(label)], np.int8))[0])
 
 
 def counted(records: pa.RecordBatch, *names: str) -> dict[tuple[str, ...], int]:
-    """Count records by the names in some columns."""
+    """Count records by the values of some columns."""
     numbers = [np.frombuffer(records[name].indices.buffers()[1], np.int8, len(records)) for name in names]
     vocabulary = [records[name].dictionary.to_pylist() for name in names]
     shape = [len(words) for words in vocabulary]

@@ -1,4 +1,4 @@
-"""A run of the simulator, in either mode: topics, records, truth."""
+"""A run of the simulator, bulk or paced: create topics, write records, write the truth."""
 
 import signal
 import threading
@@ -24,7 +24,7 @@ _POLL_SECONDS = 1.0
 
 
 def simulate(settings: Settings, plan: Plan, console: Console) -> Truth:
-    """Write a plan's records into the log, in bulk, at its rate or as they arrive, and their truth into the home."""
+    """Write a plan's records to Kafka (in bulk, at its rate or in real time) and their truth to the home."""
     ensure_topics(settings)
     names = list(topics_of(plan))
     before = end_offsets(settings, names)
@@ -33,19 +33,19 @@ def simulate(settings: Settings, plan: Plan, console: Console) -> Truth:
     truth.begin(settings, plan)
     try:
         with _progress(console) as progress:
-            told = _bulk(settings, spark, plan, progress) if spark else _paced(settings, plan, progress)
+            written = _bulk(settings, spark, plan, progress) if spark else _paced(settings, plan, progress)
     except BaseException as error:
         if end_offsets(settings, names) == before:
             truth.forget(settings, plan)
         else:
-            console.print("Broken off: a part of the run is in the log, and no truth tells which.")
+            console.print("Interrupted: a part of the run is in Kafka, and there is no truth file for it.")
         if isinstance(error, PySparkException):
             cause = str(error).strip().splitlines()[0]
             raise LakehouseError(f"Spark did not write all records: {cause}", "lakehouse broker status") from error
         raise
-    _check_written(told, before, end_offsets(settings, names))
-    truth.write(settings, plan, told)
-    return told
+    _check_written(written, before, end_offsets(settings, names))
+    truth.write(settings, plan, written)
+    return written
 
 
 def _bulk(settings: Settings, spark: SparkSession, plan: Plan, progress: Progress) -> Truth:
@@ -66,15 +66,15 @@ def _bulk(settings: Settings, spark: SparkSession, plan: Plan, progress: Progres
         except BaseException:
             load.cancel()
             raise
-        told = job.result()
-    total = sum(told.records.values())
+        written = job.result()
+    total = sum(written.records.values())
     progress.update(generating, completed=plan.shards)
     progress.update(writing, total=total, completed=total)
-    return told
+    return written
 
 
 def _paced(settings: Settings, plan: Plan, progress: Progress) -> Truth:
-    told = truth.new_truth(plan)
+    sent = truth.new_truth(plan)
     generating = progress.add_task("Generating", total=plan.shards, unit="shards")
     sending = progress.add_task("Sending", total=0, unit="records")
     generated = 0
@@ -88,36 +88,36 @@ def _paced(settings: Settings, plan: Plan, progress: Progress) -> Truth:
         progress.update(sending, total=generated)
 
     with _stop_on_signal() as stop, arrivals.in_arrival_order(plan, settings.home / "tmp", done) as records:
-        handed_out = (
+        timed = (
             paced.at_rate(records, plan.rate, stop) if plan.rate else paced.as_they_arrive(records, plan.end_ms, stop)
         )
-        paced.send(settings, handed_out, told, lambda n: progress.update(sending, advance=n))
-    told.stopped = stop.is_set()
-    return told
+        paced.send(settings, timed, sent, lambda n: progress.update(sending, advance=n))
+    sent.stopped = stop.is_set()
+    return sent
 
 
 @contextmanager
 def _stop_on_signal() -> Iterator[threading.Event]:
-    """Let Ctrl-C end the sending between two records: an exception could come after one has left, uncounted."""
+    """Let Ctrl-C stop between two records: an exception could interrupt after a send, before the record is counted."""
     stop = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    former = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
-        for number, handler in former.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
 
 
-def _check_written(told: Truth, before: Offsets, after: Offsets) -> None:
-    for topic, records in told.records.items():
-        grown = sum(end - before.get(place, 0) for place, end in after.items() if place[0] == topic)
+def _check_written(written: Truth, before: Offsets, after: Offsets) -> None:
+    for topic, records in written.records.items():
+        grown = sum(end - before.get(key, 0) for key, end in after.items() if key[0] == topic)
         if grown < records:
             raise LakehouseError(
-                f"{records:,} records were written to {topic}, but it has grown by {grown:,} only.",
-                "Look into the broker's log; then begin with an empty one: lakehouse broker start --reformat",
+                f"{records:,} records were written to {topic}, but it has grown by only {grown:,}.",
+                "Check the broker's log file; then start with an empty topic log: lakehouse broker start --reformat",
             )
 
 

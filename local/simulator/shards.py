@@ -1,4 +1,4 @@
-"""Shards on a Spark worker: all that a Python worker needs of the simulator, and no more, as each imports it anew."""
+"""Shards on a Spark worker. Every Python worker imports this module again, so it imports only what it needs."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -13,25 +13,25 @@ from local.simulator.records import labelled
 from local.simulator.shop import shard_batch, topics_of
 from local.simulator.truth import Truth
 
-DDL = "place int, arrival_ms bigint, tie bigint, stamped_key binary, value binary, simulator_id binary"
+DDL = "partition_index int, arrival_ms bigint, tie bigint, stamped_key binary, value binary, simulator_id binary"
 Truths = dict[int, Truth]
 
 
 class ByShard(AccumulatorParam[Truths]):
-    """Collects what each shard tells of itself, once, however often its task may run."""
+    """Accumulates the truth of each shard; a repeated task does not count twice."""
 
     def zero(self, value: Truths) -> Truths:
-        """Begin with none."""
+        """Return an empty value."""
         return {}
 
     def addInPlace(self, value1: Truths, value2: Truths) -> Truths:
-        """Take in more."""
+        """Merge two values."""
         value1.update(value2)
         return value1
 
 
 def worker(plan: Plan, truths: Accumulator[Truths]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Give the function from the numbers of shards to their records, which tells the truth of each by the way."""
+    """Return a function for mapInArrow: shard numbers -> their records; it adds each shard's truth to `truths`."""
 
     def generate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for numbers in batches:
@@ -46,17 +46,18 @@ def worker(plan: Plan, truths: Accumulator[Truths]) -> Callable[[Iterable[pa.Rec
 
 
 def _columns(records: pa.RecordBatch, plan: Plan) -> pa.RecordBatch:
-    """Give what Spark needs of records: their place among all partitions of all topics, their time, their bytes."""
+    """Return the columns of records that Spark needs; `partition_index` counts the partitions of all topics."""
     first = np.cumsum([0, *(topic.partitions for topic in topics_of(plan).values())]).astype(np.int32)
-    place = pc.add(column(first).take(records["topic"].indices), records["partition"])
+    index = pc.add(column(first).take(records["topic"].indices), records["partition"])
     ids, none = records["id"].cast(pa.binary()), pa.nulls(len(records), pa.binary())
     mark = pc.if_else(labelled(records, "malformed"), ids, none)
-    columns = [place, records["arrival_ms"], records["tie"], _stamped(records), records["value"], mark]
-    return pa.RecordBatch.from_arrays(columns, ["place", "arrival_ms", "tie", "stamped_key", "value", "simulator_id"])
+    columns = [index, records["arrival_ms"], records["tie"], _stamped(records), records["value"], mark]
+    names = ["partition_index", "arrival_ms", "tie", "stamped_key", "value", "simulator_id"]
+    return pa.RecordBatch.from_arrays(columns, names)
 
 
 def _stamped(records: pa.RecordBatch) -> pa.Array:
-    """Put the arrival times before the keys, as the arrival stamp takes them."""
+    """Prefix the keys with the arrival times, as ArrivalStamp expects them."""
     arrivals = np.frombuffer(records["arrival_ms"].buffers()[1], np.int64, len(records))
     stamps = fixed(arrivals.astype(">i8").view(np.uint8).reshape(-1, 8), pa.binary())
     return pc.binary_join_element_wise(stamps, records["key"], octets([b""])[0])

@@ -14,18 +14,18 @@ CLASS = "local.simulator.ArrivalStamp"
 
 
 def arrival_stamp(settings: Settings, spark: SparkSession) -> str:
-    """Put the interceptor on the session's class path, and give its class name for `kafka.interceptor.classes`."""
+    """Add the interceptor to the session's class path; return its class name for `kafka.interceptor.classes`."""
     source = SOURCE.read_text()
     jar = settings.home / "classes" / f"arrival-stamp-{hashlib.sha256(source.encode()).hexdigest()[:16]}.jar"
     if not jar.exists():
         _compile(spark, source, jar)
-    # Not by SQL: ADD JAR does not find a path with a blank or an apostrophe in it.
+    # Not with SQL: ADD JAR fails on a path with a blank or an apostrophe.
     spark.sparkContext._jsc.addJar(jar.as_uri())
     return CLASS
 
 
 def _compile(spark: SparkSession, source: str, jar: Path) -> None:
-    """Compile with Janino, which every Spark has: a user's Java may be one that cannot compile."""
+    """Compile with Janino, which Spark ships: a Java runtime (JRE) has no compiler."""
     jvm = spark._jvm
     assert jvm is not None  # noqa: S101 - a classic session has its JVM
     compiler = jvm.org.codehaus.janino.SimpleCompiler()

@@ -1,4 +1,4 @@
-"""The truth of a run: what was written, counted and named from the records themselves -> home/truth/<run>.json."""
+"""The truth of a run: counts and event ids of the records it wrote -> home/truth/<run>.json."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from local.simulator.records import Record, counted, labelled, rows
 from local.simulator.shop import topics_of
 
 COUNTED = ("valid", "late")
-"""Labels of records that are events: not copies, not broken, not of bots."""
+"""Labels of valid first copies: not duplicates, not malformed, not of bots."""
 HOUR_MS = 3_600_000
 Names = dict[str, list[str]]
 Kinds = dict[str, dict[str, str]]
@@ -30,49 +30,49 @@ Kinds = dict[str, dict[str, str]]
 
 @dataclass
 class Truth:
-    """What is in the log, by topic. For each record of a defect its event id stands there once, so ids may recur."""
+    """The records in Kafka, by topic. A defect lists one event id per record, so an id may occur several times."""
 
     runs: list[str] = field(default_factory=list)
     options: list[dict[str, object]] = field(default_factory=list)
     allowances_ms: dict[str, int | None] = field(default_factory=dict)
     hot_product: str = PRODUCT_IDS[HOT].as_py()
     stopped: bool = False
-    """A paced run was ended before all was sent; what was sent is told."""
+    """Whether a paced run was stopped early; the truth then covers the records that were sent."""
     records: dict[str, int] = field(default_factory=dict)
     events: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Distinct valid events by topic and type: on time and late, without copies and bots."""
+    """Distinct valid events by topic and type: on time and late, without duplicates and bots."""
     views: dict[str, int] = field(default_factory=dict)
-    """Distinct valid page views of `clicks` by the hour in which they happened: on time and late."""
+    """Distinct valid page views of `clicks` by hour of event time: on time and late."""
     late: Names = field(default_factory=dict)
-    """Valid records beyond the allowance, copies among them."""
+    """Valid records beyond the allowance, including duplicates."""
     late_copies: Names = field(default_factory=dict)
-    """Those of `late` that are copies of an event that had come before."""
+    """Those of `late` that duplicate an earlier event."""
     duplicates: Names = field(default_factory=dict)
-    """Copies of an event that are not late."""
+    """Duplicates of an event that are not late."""
     malformed: Kinds = field(default_factory=dict)
-    """Broken records: the id in their header `simulator_id`, and how they are broken."""
+    """Malformed records: the id in their header `simulator_id` -> how they are malformed."""
     bots: Kinds = field(default_factory=dict)
-    """Events of bots, and what betrays them: agent or rate."""
+    """Events of bots -> how the bot is recognized: agent or rate."""
     bot_users: list[str] = field(default_factory=list)
 
     def add_batch(self, records: pa.RecordBatch) -> None:
-        """Take in a batch of records that will be in the log."""
+        """Add a batch of records that will be written."""
         for (topic, kind, label), count in counted(records, "topic", "type", "label").items():
             self._count(topic, kind, label, count)
-        here = pc.and_(pc.equal(records["topic"], "clicks"), pc.equal(records["type"], "page_view"))
-        here = pc.and_(here, pc.or_(labelled(records, "valid"), labelled(records, "late")))
-        hours = records["event_ms"].to_numpy()[here.to_numpy(zero_copy_only=False)] // HOUR_MS
+        page_views = pc.and_(pc.equal(records["topic"], "clicks"), pc.equal(records["type"], "page_view"))
+        page_views = pc.and_(page_views, pc.or_(labelled(records, "valid"), labelled(records, "late")))
+        hours = records["event_ms"].to_numpy()[page_views.to_numpy(zero_copy_only=False)] // HOUR_MS
         for hour, count in zip(*np.unique(hours, return_counts=True), strict=True):
             self._count_views(int(hour), int(count))
-        self._name(rows(records.filter(pc.invert(labelled(records, "valid")))))
+        self._list_defects(rows(records.filter(pc.invert(labelled(records, "valid")))))
 
     def add(self, records: list[Record]) -> None:
-        """Take in records that are in the log."""
+        """Add records that were written."""
         for record in records:
             self._count(record.topic, record.type, record.label, 1)
             if (record.topic, record.type) == ("clicks", "page_view") and record.label in COUNTED:
                 self._count_views(record.event_ms // HOUR_MS, 1)
-        self._name(record for record in records if record.label != "valid")
+        self._list_defects(record for record in records if record.label != "valid")
 
     def _count(self, topic: str, kind: str, label: str, count: int) -> None:
         self.records[topic] = self.records.get(topic, 0) + count
@@ -84,9 +84,9 @@ class Truth:
         moment = f"{datetime.fromtimestamp(hour * HOUR_MS / 1000, UTC):%Y-%m-%dT%H:%M}"
         self.views[moment] = self.views.get(moment, 0) + count
 
-    def _name(self, odd: Iterable[Record]) -> None:
+    def _list_defects(self, records: Iterable[Record]) -> None:
         bot_users = set(self.bot_users)
-        for record in odd:
+        for record in records:
             match record.label:
                 case "late":
                     self.late.setdefault(record.topic, []).append(record.id)
@@ -103,7 +103,7 @@ class Truth:
         self.bot_users = sorted(bot_users)
 
     def merge(self, other: "Truth") -> None:
-        """Take in what another run, or another shard of this one, wrote."""
+        """Add the truth of another run, or of another shard of this run."""
         self.runs += other.runs
         self.options += other.options
         self.allowances_ms |= other.allowances_ms
@@ -114,38 +114,38 @@ class Truth:
         self.views = dict(Counter(self.views) + Counter(other.views))
         for topic, types in other.events.items():
             self.events[topic] = dict(Counter(self.events.get(topic, {})) + Counter(types))
-        for mine, its in (
+        for mine, theirs in (
             (self.late, other.late),
             (self.late_copies, other.late_copies),
             (self.duplicates, other.duplicates),
         ):
-            for topic, ids in its.items():
+            for topic, ids in theirs.items():
                 mine.setdefault(topic, []).extend(ids)
         for known, more in ((self.malformed, other.malformed), (self.bots, other.bots)):
             for topic, kinds in more.items():
                 known.setdefault(topic, {}).update(kinds)
 
     def accepted(self, topic: str) -> int:
-        """Count the events of a topic that belong in silver: valid, on time, once each."""
+        """Return the number of a topic's events that belong in silver: valid, on time, once each."""
         firsts_late = len(self.late.get(topic, [])) - len(self.late_copies.get(topic, []))
         return sum(self.events.get(topic, {}).values()) - firsts_late
 
 
 def new_truth(plan: Plan) -> Truth:
-    """Begin the truth of a run, with nothing written yet."""
+    """Return the empty truth of a run."""
     allowances = {name: allowance_ms(topic) for name, topic in topics_of(plan).items()}
     return Truth(runs=[plan.run], options=[plan.options], allowances_ms=allowances)
 
 
 def begin(settings: Settings, plan: Plan) -> None:
-    """Mark a run as begun; it stays so if it is broken off, because then part of it is in the log."""
+    """Mark a run as started; the mark of an interrupted run stays, because a part of it is in Kafka."""
     mark = _mark(settings, plan)
     mark.parent.mkdir(parents=True, exist_ok=True)
     mark.touch()
 
 
 def forget(settings: Settings, plan: Plan) -> None:
-    """Take the mark of a run away that wrote nothing."""
+    """Delete the mark of a run."""
     _mark(settings, plan).unlink(missing_ok=True)
 
 
@@ -160,13 +160,13 @@ def write(settings: Settings, plan: Plan, truth: Truth) -> Path:
 
 
 def read_truth(settings: Settings) -> Truth:
-    """Read what all runs together have written into the log."""
+    """Read the truth of all runs together."""
     folder = _folder(settings)
-    broken_off = sorted(file.stem for file in folder.glob("*.begun"))
-    if broken_off:
+    interrupted = sorted(file.stem for file in folder.glob("*.begun"))
+    if interrupted:
         raise LakehouseError(
-            f"The run {broken_off[0]} has not ended, or was broken off: no truth tells what of it is in the log.",
-            "Wait for it; or begin with an empty log: lakehouse broker stop, then: lakehouse broker start --reformat",
+            f"The run {interrupted[0]} has not ended or was interrupted: its truth is unknown.",
+            "Wait for it; or start with an empty log: lakehouse broker stop, then: lakehouse broker start --reformat",
         )
     together = Truth()
     for file in sorted(folder.glob("*.json")):
@@ -176,7 +176,7 @@ def read_truth(settings: Settings) -> Truth:
 
 
 def refuse_again(settings: Settings, plan: Plan, log_is_empty: bool) -> None:
-    """Refuse a run that the log already has; truths of a log that was emptied since are put aside."""
+    """Refuse a run that Kafka already has; if Kafka is empty, set old truth files aside."""
     folder = _folder(settings)
     if log_is_empty:
         for file in [*folder.glob("*.json"), *folder.glob("*.begun")]:
@@ -186,14 +186,14 @@ def refuse_again(settings: Settings, plan: Plan, log_is_empty: bool) -> None:
     begun = _mark(settings, plan).exists()
     if begun or truth_file(settings, plan).exists():
         raise LakehouseError(
-            f"The log already has {'a part of ' if begun else ''}the run of seed {plan.seed} from "
-            f"{plan.start:%Y-%m-%d %H:%M}: if it were written again, all that is there would be there twice.",
-            f"Choose another one: --seed {plan.seed + 1}, or --start {plan.end:%Y-%m-%d}",
+            f"Kafka already has {'a part of ' if begun else ''}the run of seed {plan.seed} from "
+            f"{plan.start:%Y-%m-%d %H:%M}: writing it again would duplicate its records.",
+            f"Choose another run: --seed {plan.seed + 1}, or --start {plan.end:%Y-%m-%d}",
         )
 
 
 def truth_file(settings: Settings, plan: Plan) -> Path:
-    """Say where the truth of a run is."""
+    """Return the truth file of a run."""
     return _folder(settings) / f"{plan.run}.json"
 
 

@@ -1,4 +1,4 @@
-"""Visits: the pages people look at, the advertisements they see, what they put in the cart and order."""
+"""Visits: page views, advertisements, carts and orders."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from local.simulator.rng import Dice, Ints
 _VISITS_PER_DAY = (0, 1, 1, 1, 2, 2, 2, 3, 4, 6)
 _PAGES = (1, 1, 2, 2, 3, 4, 5, 6, 8, 10, 13, 17)
 
-# Shares of what follows what; a shop of our size sells to about one visit in ten.
+# Probabilities of follow-up events; about one visit in ten ends with an order.
 _IMPRESSION = 0.35
 _CLICK = 0.12
 _SLOW_CLICK = 0.08
@@ -23,7 +23,7 @@ _ORDER = 0.33
 
 
 def visit_times(plan: Plan, people: int, dice: Dice) -> tuple[Ints, Ints]:
-    """Draw who comes when, by the daily curve; everyone comes at least once, and just once while it is live."""
+    """Draw visits by the daily curve; everyone comes at least once, in a live run exactly once."""
     if plan.live is not None:
         return np.arange(people), plan.start_ms + dice.below(plan.end_ms - plan.start_ms, people)
     counts = dice.pick(_VISITS_PER_DAY, people * plan.days).reshape(people, plan.days)
@@ -31,17 +31,17 @@ def visit_times(plan: Plan, people: int, dice: Dice) -> tuple[Ints, Ints]:
     counts[absent, dice.below(plan.days, len(absent))] = 1
     who, day = np.divmod(np.repeat(np.arange(people * plan.days), counts.ravel()), plan.days)
     n = len(who)
-    # The curve is that of the clock, whenever the period begins.
+    # The curve follows the time of day, whenever the period starts.
     since_start = (dice.pick(HOURS, n) + dice.below(HOUR, n) - plan.start_ms) % DAY
     return who, plan.start_ms + day * DAY + since_start
 
 
 def visits(people: People, who: Ints, begin: Ints, topic: str, plan: Plan, dice: Dice) -> list[Events]:
-    """Tell the visits that `who` begins at `begin`; `topic` is where their clicks go."""
+    """Return the events of the visits that `who` starts at `begin`; clicks go to `topic`."""
     pages = dice.pick(_PAGES, len(who))
     visit = np.repeat(np.arange(len(who)), pages)
     who, n = who[visit], len(visit)
-    # At least two seconds: nobody reads faster, and a router can tell people from bots by their pace.
+    # The pause between pages lets a router tell people from bots by their page rate.
     dwell = 300 + dice.small(180_000, n)  # some leave at once
     steps = dwell + 500 + dice.below(10_000, n)
     at = begin[visit] + since_first(steps, pages)
@@ -66,7 +66,7 @@ def _advertisements(people: People, topic: str, who: Ints, at: Ints, plan: Plan,
     shown = _clicks(people, topic, "impression", who, at, product, ids)
     row = np.flatnonzero(dice.chance(_CLICK, n))
     n = len(row)
-    # Five minutes are what the joiner waits for; some come back to the advertisement after that.
+    # The joiner waits five minutes; some clicks come later.
     slow = 5 * MINUTE + dice.below(15 * MINUTE, n)
     waits = np.where(dice.chance(_SLOW_CLICK, n), slow, 800 + dice.small(4 * MINUTE, n, times=3))
     clicked = _clicks(people, topic, "click", who[row], at[row] + 1 + waits, product[row], taken(ids, row))

@@ -7,7 +7,7 @@ from streaming.roles.aggregator.views_per_minute import CLICKS
 
 
 def job() -> Job:
-    """Define version 2 of views_per_minute, beside the version that is live."""
+    """Define version 2 of views_per_minute, next to the live version."""
     live = job_named("views_per_minute")
     return replace(
         live,

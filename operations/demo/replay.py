@@ -39,8 +39,8 @@ def _replayed(console: Console, settings: Settings, spark: SparkSession, chosen:
     todo = manifest.new(settings, chosen, "kafka", "earliest")
     tables = f"{len(todo.tables)} tables" if len(todo.tables) > 1 else todo.tables[0]
     console.print(f"Generation {todo.generation} is built beside what is served: {tables}.")
-    with shown(console) as watch:
-        built = run_replay(spark, settings, todo, watch, chosen)
+    with shown(console) as on_progress:
+        built = run_replay(spark, settings, todo, on_progress, chosen)
     console.print(f"Built in {built.seconds:.0f} s.")
     with console.status("Comparing …") as status:
         proof = certificate.verify(spark, settings, built, lambda what: status.update(f"Comparing {what} …"), chosen)

@@ -1,1 +1,1 @@
-"""New parts of the project, as working skeletons in its own style."""
+"""New topics, jobs, joins and models: each command writes every file that the change needs."""

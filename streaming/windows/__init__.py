@@ -1,1 +1,1 @@
-"""What any windowed job may use: late rows, closing on request, salting of hot keys."""
+"""Tools for windowed jobs: late rows, closing of open windows on request, salting of hot keys."""

@@ -1,9 +1,9 @@
-"""Closing: what is still open when the events stop coming -> final rows, on request.
+"""Closing: rows still open when events stop arriving -> final rows, on request.
 
-A watermark moves only with events: when a topic falls idle its last windows, sessions and unpaid orders stay open.
-Every job's transformation is right on bounded tables too, so what is open is worked out from the tables as they are
-and saved as the job itself would; state and watermark stay as they are. Should events come after all, the stream's own
-rows take the place of these, by key; only a session whose beginning moves leaves its closed row behind.
+A watermark moves only with events: when a topic is idle, its last windows, sessions and unpaid orders stay open.
+Every job's transformation is correct on bounded tables too, so closing computes the open rows from the current tables
+and writes them as the job would; it does not touch the state or the watermark. If more events arrive, the rows of the
+stream replace the closed rows by key; only a session whose start moves leaves its closed row behind.
 """
 
 import time
@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake import batch_log
 from lake.batch import Batch
-from lake.batch_log import closed_until, record_batch
 from lake.generations import TableGenerations, serving
 from lake.tables import read
 from streaming.checkpoint import last_checkpoint
@@ -27,27 +27,27 @@ def close(
     settings: Settings,
     spark: SparkSession,
     target: TableGenerations | None = None,
-    until: datetime | None = None,
+    closed_until: datetime | None = None,
 ) -> datetime | None:
-    """Close what is open of a job, or what ends before a moment; record it; give when all before is final now."""
+    """Finalize a job's open rows, or those final before `closed_until`; return the new closed-until time."""
     target = target or serving(settings)
     generation = target.of_job(job)
     (name,) = job.writes
     final_at = table_named(name).final_at
     if final_at is None or job.query.transform is None:
         return None
-    before = closed_until(settings, job.name, generation)
+    closed_before = batch_log.closed_until(settings, job.name, generation)
     if job.query.output_mode == "append":
         tables = {table: read(spark, table, settings, target.of_table(table)) for table in job.reads}
-        # Computed before it is filtered: Spark would filter the events by their own 30 minutes, not the session's end.
+        # Compute before filtering: Spark would push the filter down to each event's own 30 minutes, not the session's.
         source = job.apply(tables).localCheckpoint()
-        source = source.filter(F.expr(final_at) >= F.lit(before)) if before else source
-        source = source.filter(F.expr(final_at) < F.lit(until)) if until else source
+        source = source.filter(F.expr(final_at) >= F.lit(closed_before)) if closed_before else source
+        source = source.filter(F.expr(final_at) < F.lit(closed_until)) if closed_until else source
     else:
-        source = read(spark, name, settings, generation)  # all is there: only that it is final is new
+        source = read(spark, name, settings, generation)  # already written; only closed_until changes
     last = source.agg(F.max(F.expr(final_at))).collect()[0][0]
-    if until is None and last is None:
-        return before
+    if closed_until is None and last is None:
+        return closed_before
     batch = Batch(
         rows=source,
         job=job.name,
@@ -56,10 +56,10 @@ def close(
         generation=generation,
         settings=settings,
         closing=True,
-        closed_until=until or last.replace(tzinfo=UTC) + timedelta(milliseconds=1),
+        closed_until=closed_until or last.replace(tzinfo=UTC) + timedelta(milliseconds=1),
     )
     if job.query.output_mode == "append":
         job.process(batch)
     else:
-        record_batch(batch, 0)
+        batch_log.record_batch(batch, 0)
     return batch.closed_until

@@ -1,8 +1,8 @@
-"""Late rows: events that came too late for their window -> left aside, counted next to its totals, or merged in.
+"""Late rows: events that arrived too late for their window -> left out, counted next to its totals, or merged in.
 
 The setting `streaming.late` chooses the strategy of each job. Totals of events on time come from Spark's state; totals
-of late events come from silver.late, where landing put them. Both are whole numbers per window, never increments, so
-writing them again changes nothing. Late rows are few: whenever new ones arrive, all of them are recomputed.
+of late events come from silver.late, where landing wrote them. Both are totals per window, never increments, so a
+second write changes nothing. Late rows are few: whenever new ones arrive, all late totals are recomputed.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ LateParts = Mapping[str, str]
 def upsert_windows(
     batch: Batch, name: str, rows: pa.Table, parts: LateParts, late: Callable[[SparkSession, Batch], DataFrame]
 ) -> int:
-    """Upsert the windows of a batch, and their late parts as the job's strategy says; return the rows written.
+    """Upsert the windows of a batch, and their late parts by the job's strategy; return the number of rows written.
 
     late: computes the same windows from late events alone.
     """
@@ -66,12 +66,12 @@ def _upsert_late_parts(
 
 
 def late_events(spark: SparkSession, batch: Batch, topic: str) -> DataFrame:
-    """Read the late events of a topic, each once, with the columns of its silver table."""
+    """Read the late events of a topic, without duplicates, with the columns of its silver table."""
     return typed_late(read(spark, TABLE, batch.settings, batch.generation_of(TABLE)), topic)
 
 
 def typed_late(late: DataFrame, topic: str) -> DataFrame:
-    """Parse the late records of a topic again, each event once."""
+    """Parse the late records of a topic again, without duplicates."""
     records = late.filter((F.col("topic") == topic) & F.col("duplicate_of").isNull()).select(
         *("topic", "partition", "offset", "key", "value"),
         F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),
@@ -82,10 +82,10 @@ def typed_late(late: DataFrame, topic: str) -> DataFrame:
 
 
 def refuse_unknown(configured: Mapping[str, str], able: list[str]) -> None:
-    """Raise an error for a strategy that its job cannot apply; name the jobs that can."""
+    """Raise an error for a strategy that its job cannot apply; the error names the jobs that can."""
     for job, strategy in configured.items():
         if job not in able and strategy != "leave":
             raise LakehouseError(
-                f"streaming.late: '{job}' can only leave late rows aside; '{strategy}' is for: {', '.join(able)}.",
+                f"streaming.late: '{job}' can only leave late rows out; '{strategy}' is for: {', '.join(able)}.",
                 "Correct streaming.late in the settings.",
             )

@@ -1,8 +1,8 @@
-"""Salting: the events of a hot key -> several groups of Spark's state, added up again when a batch is saved.
+"""Salting: the events of a hot key -> several groups in Spark's state, summed again when a batch is written.
 
-Spark refuses a second aggregation in update mode, so the second stage runs in the batch, on whole totals of the first.
-For that it needs every group of a key, also those that got nothing in this batch: each event is put into all groups of
-its key, and counts in one of them. Before the shuffle Spark makes of these one row a group, so they cost no transfer.
+Spark does not support a second aggregation in update mode, so the second stage runs on each batch, on the totals of the
+first. It needs every group of a key, also groups without new events: each event is copied into all groups of its key
+and counts in one of them. Before the shuffle, Spark combines them into one row per group, so they cost no transfer.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,16 +21,16 @@ from streaming.job import jobs as all_jobs
 
 @dataclass(frozen=True)
 class Salt:
-    """Over how many groups the events of a key are spread; over one, nothing is added to the plan."""
+    """The number of groups over which the events of a key are spread; one group adds nothing to the plan."""
 
     groups: int = 1
 
     def spread(self, events: DataFrame) -> DataFrame:
-        """Put each event into all groups of its key; its id says in which of them it counts."""
+        """Copy each event into all groups of its key; the hash of its id selects the group in which it counts."""
         if self.groups == 1:
             return events
-        # The number is part of the type: Spark goes on only with state of the same type, and so never with fewer
-        # groups than it has, whose totals would be left out.
+        # The number is part of the type: Spark continues only with state of the same type, and so never with fewer
+        # groups than the state has; their totals would be lost.
         kind = f"decimal({self.groups}, 0)"
         salts = F.array(*(F.lit(group).cast(kind) for group in range(self.groups)))
         own = F.pmod(F.xxhash64("event_id"), F.lit(self.groups)).cast(kind)
@@ -38,7 +38,7 @@ class Salt:
 
     @property
     def key(self) -> list[str]:
-        """Name what is grouped by besides the key."""
+        """Return the columns to group by in addition to the key."""
         return [] if self.groups == 1 else ["salt"]
 
     def count(self) -> Column:
@@ -46,7 +46,7 @@ class Salt:
         return F.count("*") if self.groups == 1 else F.count_if(F.col("salt") == F.col("own_salt"))
 
     def sum(self, column: str) -> Column:
-        """Add up a column over the events of a group."""
+        """Sum a column over the events of a group."""
         if self.groups == 1:
             return F.sum(column)
         return F.sum(F.when(F.col("salt") == F.col("own_salt"), F.col(column)))
@@ -63,12 +63,12 @@ class Saltable:
     salt: Salt = UNSALTED
 
     def __call__(self, tables: Mapping[str, DataFrame]) -> DataFrame:
-        """Transform a job's tables."""
+        """Transform a job's input tables."""
         return self.transform(tables, self.salt)
 
 
 def collect_unsalted(batch: Batch, measures: Iterable[str]) -> pa.Table:
-    """Collect a batch's rows, with the groups of each key added up again: the second stage of the aggregation."""
+    """Collect a batch's rows, with the groups of each key summed: the second stage of the aggregation."""
     rows = batch.rows.toArrow()
     if batch.settings.streaming.salted.get(batch.job, 1) == 1:
         return rows
@@ -79,13 +79,13 @@ def collect_unsalted(batch: Batch, measures: Iterable[str]) -> pa.Table:
 
 
 def as_configured(jobs: list[Job], settings: Settings) -> list[Job]:
-    """Salt the jobs for which settings ask it; refuse a setting for a job that cannot be salted."""
+    """Salt the jobs that the settings name; raise an error for a job that cannot be salted."""
     able = {name: job.query.transform for name, job in all_jobs().items() if isinstance(job.query.transform, Saltable)}
     for name in settings.streaming.salted:
         if name not in able:
             raise LakehouseError(
                 f"streaming.salted: '{name}' cannot be salted; these can: {', '.join(able)}.",
-                "Mend streaming.salted in the settings.",
+                "Correct streaming.salted in the settings.",
             )
     salts = {name: Salt(groups) for name, groups in settings.streaming.salted.items()}
     return [

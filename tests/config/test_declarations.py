@@ -1,5 +1,6 @@
-"""Declarations: what is declared loads, and a mistake names file, key and the nearest valid name."""
+"""Declarations: valid files load, and an error names the file, the key and the nearest valid name."""
 
+import re
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -13,14 +14,14 @@ from config.errors import LakehouseError
 
 @pytest.fixture
 def declared(tmp_path: Path) -> Path:
-    """A copy of what is declared, to make mistakes in."""
+    """Copy the declarations, so that a test can break them."""
     shutil.copytree(TOPICS, tmp_path / "topics")
     shutil.copytree(TABLES, tmp_path / "tables")
     return tmp_path
 
 
 def refused(declared: Path, file: str, old: str, new: str) -> str:
-    """Make a mistake in a file and give what the user is told."""
+    """Break a file and return the error message."""
     path = declared / file
     text = path.read_text()
     assert old in text
@@ -35,12 +36,9 @@ def refused(declared: Path, file: str, old: str, new: str) -> str:
 def test_every_file_declares_what_it_is_named_after() -> None:
     assert set(topics()) == {file.stem for file in TOPICS.glob("*.yaml")}
     assert set(tables()) == {file.stem for file in TABLES.glob("[a-z]*.yaml")}
-    assert {table.name for table in landed_tables()} == {
-        "silver.clicks",
-        "silver.orders",
-        "silver.payments",
-        "silver.users",
-    }
+    landed = {file.stem for file in TABLES.glob("*.yaml") if re.search(r"^topic: ", file.read_text(), re.MULTILINE)}
+    assert {table.name for table in landed_tables()} == landed
+    assert {"silver.clicks", "silver.orders", "silver.payments", "silver.users"} <= landed
 
 
 def test_the_payload_of_users_is_typed_as_declared() -> None:
@@ -111,9 +109,9 @@ def test_a_landed_table_has_the_columns_of_every_landed_table() -> None:
 def test_a_mistake_names_file_key_and_what_was_meant(
     declared: Path, file: str, old: str, new: str, key: str, hint: str
 ) -> None:
-    told = refused(declared, file, old, new)
-    assert key in told
-    assert hint in told
+    message = refused(declared, file, old, new)
+    assert key in message
+    assert hint in message
 
 
 @pytest.mark.parametrize("text", ["a: b: c", "- a", "word", ""])

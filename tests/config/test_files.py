@@ -1,4 +1,4 @@
-"""Files in the home: a kill in the middle of writing one leaves what was there before."""
+"""Files in the home: a process killed while it writes a file leaves the previous content."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     write_whole(file, "old")
     assert file.read_text() == "old"
 
-    def die_half_way(path: Path, text: str) -> int:
-        with path.open("w") as half:
-            half.write(text[: len(text) // 2])
+    def die_half_way(path: Path, content: bytes) -> int:
+        with path.open("wb") as half:
+            half.write(content[: len(content) // 2])
         raise OSError("killed")
 
-    monkeypatch.setattr(Path, "write_text", die_half_way)
+    monkeypatch.setattr(Path, "write_bytes", die_half_way)
     with pytest.raises(OSError, match="killed"):
         write_whole(file, "new and longer")
     assert file.read_text() == "old"

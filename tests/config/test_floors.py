@@ -1,4 +1,4 @@
-"""Floors: no module imports a higher one, and an import that does is found wherever it stands."""
+"""Floors: no module imports a higher one, and an upward import is found anywhere in a module."""
 
 from pathlib import Path
 

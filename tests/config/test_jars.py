@@ -1,4 +1,4 @@
-"""The jars are the recorded ones or nothing is, and a failed download says why."""
+"""Jars: all have their recorded checksums or none is used, and a failed download explains why."""
 
 import shutil
 import socket
@@ -13,20 +13,20 @@ import pytest
 from config import ivy
 from config import jars as module
 from config.errors import LakehouseError
-from config.ivy import mirror_settings, telling
+from config.ivy import error_lines, mirror_settings
 from config.jars import Store, check, fetch, jars, remove, verify
 from config.settings import Settings, load_settings
 
 
 @pytest.fixture(scope="module")
 def real() -> Settings:
-    """The settings of this checkout, whose jars `make setup` has fetched."""
+    """Return the settings of this checkout, whose jars `make setup` has fetched."""
     return load_settings()
 
 
 @pytest.fixture
 def copied(real: Settings, tmp_path: Path) -> Settings:
-    """A copy of the cache that a test may spoil; the jars are linked, so replace them, do not write into them."""
+    """Copy the cache, so that a test can break it; the jars are links: replace them, do not write to them."""
     folder = Store(real.cache).folder
     shutil.copytree(folder, tmp_path / "cache" / "jars" / folder.name, copy_function=link)
     return settings(tmp_path / "cache")
@@ -73,7 +73,7 @@ def test_an_untouched_copy_is_verified(copied: Settings):
 def test_a_corrupted_jar_of_the_same_size_is_found(copied: Settings):
     jar = one_jar(copied)
     replace(jar, bytes(reversed(jar.read_bytes())))
-    with pytest.raises(LakehouseError, match=f"spark/{jar.name} has another SHA-256") as raised:
+    with pytest.raises(LakehouseError, match=f"spark/{jar.name} differs from the SHA-256") as raised:
         verify(copied)
     assert "make setup" in raised.value.hint
 
@@ -119,7 +119,7 @@ def test_what_is_there_is_not_fetched_again(copied: Settings, monkeypatch: pytes
 
 
 def give(source: Path) -> Callable[..., None]:
-    """Stand in for Ivy: bring the jars of `source`."""
+    """Stand in for Ivy: copy the jars of `source`."""
 
     def resolve(settings: Settings, ivy_file: Path, target: Path, cache: Path, expected: int) -> None:
         cache.mkdir(exist_ok=True)
@@ -195,10 +195,10 @@ def test_the_mirror_stands_in_for_maven_central():
 
 def test_a_mirror_that_refuses_is_told_with_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ivy, "ATTEMPTS", 1)
-    with socket.socket() as closed:  # bound and never listening: whoever connects is refused
+    with socket.socket() as closed:  # bound but not listening: connections are refused
         closed.bind(("127.0.0.1", 0))
         address = f"http://someone:secret@127.0.0.1:{closed.getsockname()[1]}/maven"
-        with pytest.raises(LakehouseError, match="could not be fetched") as raised:
+        with pytest.raises(LakehouseError, match="could not be downloaded") as raised:
             fetch(settings(tmp_path, maven_mirror=address))
     assert "refused" in raised.value.problem.lower()
     assert "secret" not in raised.value.problem
@@ -212,4 +212,4 @@ def test_a_missing_ivy_settings_file_is_named(tmp_path: Path):
 
 
 def test_the_last_lines_are_told_when_none_gives_a_reason():
-    assert telling(["one", "", "two"]) == ["  one", "  two"]
+    assert error_lines(["one", "", "two"]) == ["  one", "  two"]

@@ -1,4 +1,4 @@
-"""Java is found where it usually is, another version is passed over, and there is a way out where there is none."""
+"""Java: the usual folders are searched, other versions are skipped, and without one the error names a fix."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ MODULES = "java.base java.sql jdk.incubator.vector"
 
 
 def make_java(home: Path, version: str, modules: str = MODULES) -> Path:
-    """Build the two files of a Java that are looked at; the program itself does not run."""
+    """Create the two files of a Java installation that are checked; the program itself does not run."""
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").write_text("")
     (home / "bin" / "java").chmod(0o755)
@@ -27,22 +27,22 @@ def test_java_home_comes_first(tmp_path: Path):
     make_java(tmp_path / "usr/lib/jvm/java-17", "17.0.15")
     chosen = make_java(tmp_path / "chosen here", "21.0.2")
     java = find(tmp_path, JAVA_HOME=str(chosen))
-    assert (java.home, java.version, java.passed_over) == (chosen, "21.0.2", ())
+    assert (java.home, java.version, java.skipped) == (chosen, "21.0.2", ())
     assert java.command == chosen / "bin" / "java"
 
 
-def test_java_home_of_another_version_is_passed_over_and_noted(tmp_path: Path):
+def test_java_home_of_another_version_is_skipped_and_noted(tmp_path: Path):
     newer = make_java(tmp_path / "newer", "25.0.3")
     fit = make_java(tmp_path / "usr/lib/jvm/java-17", "17.0.15")
     java = find(tmp_path, JAVA_HOME=str(newer))
     assert java.home == fit
-    assert java.passed_over == (f"JAVA_HOME: {newer}: it is Java 25.0.3, not 17 or 21",)
+    assert java.skipped == (f"JAVA_HOME: {newer}: it is Java 25.0.3, not 17 or 21",)
 
 
 def test_java_home_that_is_no_java_is_noted(tmp_path: Path):
     make_java(tmp_path / "usr/lib/jvm/java-17", "17.0.15")
     java = find(tmp_path, JAVA_HOME=str(tmp_path / "gone"))
-    assert java.passed_over == (f"JAVA_HOME={tmp_path / 'gone'}: there is no bin/java in it",)
+    assert java.skipped == (f"JAVA_HOME={tmp_path / 'gone'}: it has no bin/java",)
 
 
 def test_a_link_on_the_path_leads_to_its_home(tmp_path: Path):
@@ -85,7 +85,7 @@ def test_a_java_without_release_file_is_asked_for_its_version_and_home(tmp_path:
     assert (java.home, java.version) == (real, "17.0.4")
 
 
-def test_a_trimmed_java_is_passed_over(tmp_path: Path):
+def test_a_trimmed_java_is_skipped(tmp_path: Path):
     make_java(tmp_path / "opt/java", "17.0.9", modules="java.base")
     with pytest.raises(LakehouseError, match=r"without the module jdk\.incubator\.vector"):
         find(tmp_path)
@@ -101,7 +101,7 @@ def test_without_any_the_message_has_the_commands(tmp_path: Path):
 
 
 class Shell:
-    """Record commands; those that begin or end like an entry of `failing` fail."""
+    """Record commands; those that start or end with an entry of `failing` fail."""
 
     def __init__(self, *failing: str) -> None:
         self.failing = failing
@@ -142,7 +142,7 @@ def test_java_21_where_17_is_not_in_the_lists():
     [
         (Shell(), True, None, "only on Debian and Ubuntu"),
         (Shell("sudo -n true"), False, "apt-get", "needs root"),
-        (Shell("openjdk-17-jre-headless", "openjdk-21-jre-headless"), True, "apt-get", "know neither"),
+        (Shell("openjdk-17-jre-headless", "openjdk-21-jre-headless"), True, "apt-get", "contain neither"),
         (Shell(INSTALL_17), True, "apt-get", "could not install openjdk-17-jre-headless"),
     ],
 )

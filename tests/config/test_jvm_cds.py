@@ -1,4 +1,4 @@
-"""The archive of classes: for just these jars and this Java, taken by every session, made or left out cleanly."""
+"""The CDS archive: specific to these jars and this Java, used by every session, and optional."""
 
 import os
 import re
@@ -21,6 +21,7 @@ print(session(load_settings(), "counting").range(3).count())
 """
 
 
+@pytest.mark.jvm
 @pytest.mark.skipif(" " in sys.prefix, reason=BLANK)
 def test_a_session_takes_most_of_its_classes_from_the_archive(fresh_home: Settings, tmp_path: Path) -> None:
     loaded = tmp_path / "loaded.txt"
@@ -30,7 +31,7 @@ def test_a_session_takes_most_of_its_classes_from_the_archive(fresh_home: Settin
         command, env=os.environ | {"SPARK_SUBMIT_OPTS": options}, text=True, capture_output=True, check=True
     )
     assert said.stdout.strip() == "3"
-    # The name of a lambda has a slash in it; Scala's cannot be archived.
+    # The class name of a lambda contains a slash; lambdas of Scala cannot be archived.
     where = re.findall(r" org\.apache\.spark\.[^\s/]+ source: (.+)", loaded.read_text())
     assert len([place for place in where if place == "shared objects file (top)"]) > 0.9 * len(where) > 1000
 
@@ -60,11 +61,12 @@ def test_sparks_own_jars_come_after_ours_and_all_are_there(settings: Settings) -
     assert all(path.is_file() for path in class_path(settings))
 
 
+@pytest.mark.jvm  # a Python that gives up before its JVM starts, after ten seconds of imports
 def test_an_archive_that_cannot_be_made_is_told_and_leaves_nothing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(maker, "cds_archive", lambda _: tmp_path / "classes" / "new.jsa")
-    monkeypatch.setenv("LAKEHOUSE_NO_SUCH_SETTING", "1")  # the training cannot even begin
+    monkeypatch.setenv("LAKEHOUSE_NO_SUCH_SETTING", "1")  # the training run fails at its start
     monkeypatch.setattr(maker, "load_settings", lambda: settings)
     maker.make()
     assert "Spark starts without it" in capsys.readouterr().err

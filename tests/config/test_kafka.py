@@ -1,4 +1,4 @@
-"""Reaching the log: addresses as given, and a password that goes to Kafka and nowhere else."""
+"""Kafka options: addresses are used as given, and the password goes to Kafka and nowhere else."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from config.kafka import (
 from config.settings import Settings, load_settings
 
 SECRET = "hunter2"
-NOBODY = "127.0.0.1:1"  # port 1 needs root and has no use today: nobody listens
+NOBODY = "127.0.0.1:1"  # port 1 needs root and is unused: nothing listens
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_spark_reads_what_is_committed_and_waits_for_nothing(secured: Settings) 
     options = spark_source_options(secured)
     assert options.items() >= spark_options(secured).items()
     assert options["kafka.isolation.level"] == "read_committed"
-    # Half a second by default, which each partition of each micro-batch would pay (docs/decisions/0021).
+    # The default, half a second, would delay each partition of each micro-batch (docs/decisions/0021).
     assert int(options["kafka.fetch.max.wait.ms"]) <= 50
 
 

@@ -1,4 +1,4 @@
-"""Rules: what is written loads, and every typo is told with file, line and the nearest name."""
+"""Rules: valid files load, and an error for a typo names the file, the line and the nearest name."""
 
 from pathlib import Path
 
@@ -69,9 +69,9 @@ def test_a_table_without_a_file_has_no_rules(tmp_path: Path) -> None:
     ],
 )
 def test_a_typo_is_told_with_its_line_and_what_was_meant(file: Path, old: str, new: str, line: int, what: str) -> None:
-    told = refused(file, GOOD.replace(old, new))
-    assert told.startswith(f"{file}, line {line}: ")
-    assert what in told
+    message = refused(file, GOOD.replace(old, new))
+    assert message.startswith(f"{file}, line {line}: ")
+    assert what in message
 
 
 @pytest.mark.parametrize("text", ["a: b: c", "word", "", "- word", "rules: []"])

@@ -17,7 +17,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def refused(file: Path, text: str = "{}") -> str:
-    """Load settings that must not be accepted, and give what the user is told."""
+    """Load invalid settings and return the error message."""
     file.write_text(text)
     with pytest.raises(LakehouseError) as error:
         load_settings(file)
@@ -63,10 +63,10 @@ def test_a_relative_home_becomes_absolute(file: Path, tmp_path: Path, monkeypatc
     ],
 )
 def test_an_unknown_key_names_itself_the_file_and_the_nearest(file: Path, text: str, key: str, meant: str) -> None:
-    told = refused(file, text)
-    assert str(file) in told
-    assert f"'{key}'" in told
-    assert f"did you mean '{meant}" in told
+    message = refused(file, text)
+    assert str(file) in message
+    assert f"'{key}'" in message
+    assert f"did you mean '{meant}" in message
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_an_unknown_variable_names_itself_and_the_nearest(
     file: Path, monkeypatch: pytest.MonkeyPatch, variable: str, meant: str
 ) -> None:
     monkeypatch.setenv(variable, "1")
-    told = refused(file)
-    assert f"sets {variable}," in told
-    assert f"did you mean '{meant}'" in told
+    message = refused(file)
+    assert f"sets {variable}," in message
+    assert f"did you mean '{meant}'" in message
 
 
 @pytest.mark.parametrize(
@@ -99,23 +99,23 @@ def test_an_unknown_variable_names_itself_and_the_nearest(
     ],
 )
 def test_an_impossible_value_names_key_file_and_what_is_allowed(file: Path, text: str, key: str, allowed: str) -> None:
-    told = refused(file, text)
-    assert str(file) in told
-    assert key in told
-    assert allowed in told
+    message = refused(file, text)
+    assert str(file) in message
+    assert key in message
+    assert allowed in message
 
 
 def test_an_impossible_value_in_the_environment_names_its_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK__CORES", "0")
-    told = refused(file)
-    assert "LAKEHOUSE_SPARK__CORES" in told.splitlines()[0]
-    assert "greater than or equal to 1" in told
+    message = refused(file)
+    assert "LAKEHOUSE_SPARK__CORES" in message.splitlines()[0]
+    assert "greater than or equal to 1" in message
 
 
 def test_two_mistakes_are_told_at_once(file: Path) -> None:
-    told = refused(file, "spark: {cores: 0}\nkafka: {port: 0}")
-    assert "spark.cores" in told
-    assert "kafka.port" in told
+    message = refused(file, "spark: {cores: 0}\nkafka: {port: 0}")
+    assert "spark.cores" in message
+    assert "kafka.port" in message
 
 
 @pytest.mark.parametrize("text", ["a: b: c", "- a\n- b", "word"])
@@ -132,9 +132,9 @@ def test_a_missing_file_is_named_with_the_way_out(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize("text", [f"kafka: {{password: {SECRET}}}", f"kafka: {{pasword: {SECRET}}}"])
 def test_a_password_in_the_file_is_refused_and_not_repeated(file: Path, text: str) -> None:
-    told = refused(file, text)
-    assert str(file) in told
-    assert SECRET not in told
+    message = refused(file, text)
+    assert str(file) in message
+    assert SECRET not in message
 
 
 def test_a_password_from_the_environment_is_never_printed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,10 +160,10 @@ def test_a_whole_section_in_the_environment_is_refused_and_not_repeated(
     file: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_KAFKA", value)
-    told = refused(file)
-    assert "sets LAKEHOUSE_KAFKA," in told
-    assert "LAKEHOUSE_KAFKA__" in told
-    assert SECRET not in told
+    message = refused(file)
+    assert "sets LAKEHOUSE_KAFKA," in message
+    assert "LAKEHOUSE_KAFKA__" in message
+    assert SECRET not in message
 
 
 def test_settings_are_frozen(file: Path) -> None:

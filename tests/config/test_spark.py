@@ -1,4 +1,4 @@
-"""The session: the settings in it, whoever starts it; loopback only; no network needed."""
+"""The session: it has the settings in any process, uses loopback only, and needs no network."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class Alone:
-    """A session in a process of its own, which has no network where the system allows to take it away."""
+    """Start a session in its own process, without a network where the system can remove it."""
 
     process: subprocess.Popen[str]
     said: str
@@ -56,7 +56,7 @@ def family(root: int) -> set[int]:
         try:
             parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended while we looked
+            continue  # it has ended in the meantime
     found = {root}
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
@@ -64,14 +64,14 @@ def family(root: int) -> set[int]:
 
 
 def listening(root: int) -> set[tuple[str, int]]:
-    """List the addresses and ports on which a process and its descendants take connections."""
+    """List the addresses and ports on which a process and its descendants listen."""
     sockets = set()
     for pid in family(root):
         for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
             try:
                 sockets.add(str(descriptor.readlink()))
             except FileNotFoundError:
-                continue  # closed while we looked
+                continue  # closed in the meantime
     found = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{root}/net/{table}").read_text().splitlines()[1:]:
@@ -91,7 +91,7 @@ def readable(address: str) -> str:
 
 @pytest.fixture(scope="module")
 def alone(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
-    """One start for several questions: with the UI, without the network, with blanks in the path of the home."""
+    """Start once for several tests: with the UI, without the network, with spaces in the path of the home."""
     home = tmp_path_factory.mktemp("alone") / "a home with blanks"
     environ = {**os.environ, "LAKEHOUSE_HOME": str(home), "LAKEHOUSE_SPARK__UI": "true"}
     start = [sys.executable, "-c", ON_ITS_OWN]
@@ -165,6 +165,7 @@ def test_session_and_broker_listen_on_loopback_only(spark: SparkSession, broker:
     assert not {place for place in found if not ip_address(place[0]).is_loopback}
 
 
+@pytest.mark.jvm
 def test_the_ui_listens_on_loopback_only(alone: Alone) -> None:
     url = alone.said.split()[1]
     found = listening(alone.process.pid)
@@ -173,6 +174,7 @@ def test_the_ui_listens_on_loopback_only(alone: Alone) -> None:
     assert not {place for place in found if not ip_address(place[0]).is_loopback}
 
 
+@pytest.mark.jvm
 def test_a_session_starts_and_works_without_a_network(alone: Alone) -> None:
     if not can_unshare():
         pytest.skip(NO_UNSHARE)
@@ -181,6 +183,7 @@ def test_a_session_starts_and_works_without_a_network(alone: Alone) -> None:
     assert alone.said.split()[0] == "3"
 
 
+@pytest.mark.jvm
 def test_a_home_with_blanks_keeps_all_that_a_session_writes(alone: Alone) -> None:
     assert alone.said.split()[0] == "3"
     assert {path.name for path in alone.home.parent.iterdir()} == {alone.home.name}

@@ -1,4 +1,4 @@
-"""Rules of whole tables: what is written loads, typos are told by line, and each finds what breaks it."""
+"""Table rules: valid files load, errors name the line, and each rule finds the rows that violate it."""
 
 from pathlib import Path
 

@@ -12,8 +12,11 @@ from lake import generations, ledger
 from lake.batch import Batch
 
 
-def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
-    """Record a batch that has just landed, and how long before each of its partitions' oldest record had arrived."""
+def land(home: Settings, generation: int, batch: int, *waited: float) -> datetime:
+    """Record a batch that has just landed, and how long before each of its partitions' oldest record had arrived.
+
+    Give when the oldest of all arrived.
+    """
     now = datetime.now(UTC)
     came = {"job": "landing", "generation": generation, "epoch": 1, "batch": batch, "topic": "clicks"}
     entry: list[dict[str, Any]] = [
@@ -22,16 +25,17 @@ def land(home: Settings, generation: int, batch: int, *waited: float) -> None:
     ]
     common: dict[str, Any] = {"rows": None, "job": "landing", "epoch": 1, "settings": home}
     ledger.record_entry(entry, Batch(**common, id=batch, generation=generation))
+    return now - timedelta(seconds=max(waited))
 
 
 def test_it_is_of_what_was_served_as_it_came(fresh_home: Settings) -> None:
-    land(fresh_home, 1, 0, 4.0, 7.0, 1.0)
+    first = land(fresh_home, 1, 0, 4.0, 7.0, 1.0)
     land(fresh_home, 1, 1, 3.0, 90_000.0)  # it had been waiting in the log
     land(fresh_home, 2, 0, 5.0)  # a replay, not served yet
     generations.switch(fresh_home, {"silver.late": 2}, "promote")
-    land(fresh_home, 2, 1, 6.0)
-    found = [(row["answer"], row["seconds"]) for row in freshness(fresh_home)]
-    assert found == [("stream", pytest.approx(7.0, abs=1.0)), ("stream", pytest.approx(6.0, abs=1.0))]
+    last = land(fresh_home, 2, 1, 6.0)
+    found = [(row["answer"], row["at"] - timedelta(seconds=row["seconds"])) for row in freshness(fresh_home)]
+    assert found == [("stream", first), ("stream", last)]
 
 
 # feature: batch

@@ -74,7 +74,7 @@ def finding(audit: Audit, table: str, rule: str) -> Finding:
 
 def test_a_row_rule_counts_its_rows_and_shows_some_by_key(bad_day: tuple[Audit, Settings]) -> None:
     found = finding(bad_day[0], "silver.payments", "amount_not_negative")
-    assert (found.rows, found.description) == (2, "A payment moves money towards the merchant.")
+    assert (found.rows, found.description) == (2, "An amount is not negative.")
     assert found.sample == [{"event_id": "e2", "amount_cents": -5}, {"event_id": "e3", "amount_cents": -7}]
     assert found.look == (
         'lakehouse sql "select event_id, amount_cents from silver.payments where not (amount_cents >= 0)"'
@@ -109,7 +109,7 @@ def test_what_fails_is_told_in_words_with_rows_keys_and_what_to_run(
 ) -> None:
     assert not bad_day[0].passed
     bad_day[0].show(console)
-    told = console.export_text()
+    output = console.export_text()
     for piece in (
         "✗ gold.order_status: An order is placed, paid, packed, shipped, delivered or cancelled.",
         "(status_of_the_shop, 1 row)",
@@ -117,8 +117,8 @@ def test_what_fails_is_told_in_words_with_rows_keys_and_what_to_run(
         "! gold.order_payments: Most orders are paid within the hour",
         'lakehouse sql "select order_id, status from gold.order_status where not (status in',
     ):
-        assert piece in told
-    assert "✓" not in told
+        assert piece in output
+    assert "✓" not in output
 
 
 def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]) -> None:
@@ -134,9 +134,9 @@ def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]
 
 def test_suites_can_be_read_back_by_who_knows_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
     suite = data_docs.context(bad_day[1]).suites.get("gold.order_payments")
-    told = [each.description for each in suite.expectations]
-    assert "A payment counts for an order for one hour. (paid_within_an_hour)" in told
-    assert "There is one row for each order_id. (key_unique)" in told
+    descriptions = [each.description for each in suite.expectations]
+    assert "The payment is at most one hour after the order. (paid_within_an_hour)" in descriptions
+    assert "There is one row for each order_id. (key_unique)" in descriptions
 
 
 def test_nothing_is_sent_anywhere(bad_day: tuple[Audit, Settings]) -> None:

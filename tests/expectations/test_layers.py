@@ -30,10 +30,10 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 
 @pytest.mark.parametrize("what", ["all", "silver", "ledger"])
 def test_on_an_empty_home_a_check_says_what_to_do(run, fresh_home: Settings, what: str) -> None:
-    code, told = run("check", what)
+    code, output = run("check", what)
     assert code == 0
     for command in ("lakehouse broker start", "lakehouse simulate", "lakehouse stream run"):
-        assert command in told
+        assert command in output
     assert not (fresh_home.home / "reports").exists()
 
 
@@ -57,18 +57,18 @@ def test_what_landed_passes_until_someone_else_writes_into_it(run, spark: SparkS
     path = str(Path(fresh_home.warehouse) / "silver" / "clicks" / "g1")
     spark.sql(f"update delta.`{path}` set dwell_ms = -5 where event_id = 'e1'")
     spark.sql(f"delete from delta.`{path}` where event_id = 'e2'")
-    code, told = run("check", "silver")
+    code, output = run("check", "silver")
     assert code == 1
-    assert "✗ silver.clicks: Nobody stays on a page for less than no time. (dwell_not_negative, 1 row)" in told
-    assert "event_id e1, dwell_ms -5" in told
-    assert "✗ silver.clicks: The table holds as many rows as the ledger counts as 'silver'." in told
-    assert "lakehouse check ledger" in told
-    assert "index.html" in told
-    code, told = run("quarantine", "list")
-    assert "dwell_not_negative" in told
-    code, told = run("quarantine", "show", "--rule", "dwell_not_negative")
-    assert "clicks/0/4" in told
-    assert '"dwell_ms":-1' in told
+    assert "✗ silver.clicks: Time spent on a page is not negative. (dwell_not_negative, 1 row)" in output
+    assert "event_id e1, dwell_ms -5" in output
+    assert "✗ silver.clicks: The table holds as many rows as the ledger counts as 'silver'." in output
+    assert "lakehouse check ledger" in output
+    assert "index.html" in output
+    code, output = run("quarantine", "list")
+    assert "dwell_not_negative" in output
+    code, output = run("quarantine", "show", "--rule", "dwell_not_negative")
+    assert "clicks/0/4" in output
+    assert '"dwell_ms":-1' in output
 
 
 def test_what_dbt_serves_keeps_the_rules_of_gold(spark: SparkSession, fresh_home: Settings) -> None:

@@ -6,15 +6,14 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 
 import deltalake
 import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
+from strict_rules import too_strict
 
 from config.declarations import landed_tables, table_named
-from config.rules import Rule
 from config.settings import ROOT, Settings
 from expectations.ledger_check import check_ledger, check_truth
 from expectations.quarantine import redrive as redriving
@@ -28,7 +27,6 @@ from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import read_truth
 from streaming.job import job_named
-from streaming.landing import parse
 from streaming.runner import Runner
 
 SIDES = ("silver.quarantine", "silver.late", "silver.duplicates")
@@ -48,20 +46,13 @@ def refused(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Te
     mine = mine.model_copy(update={"streaming": mine.streaming.model_copy(update={"records_per_batch": 1200})})
     broker = Broker(mine)
     broker.start()
-    strict = tuple(
-        replace(contract, rules=(*contract.rules, _too_strict(contract.table.name))) for contract in parse.contracts()
-    )
     try:
         simulate(mine, Plan(seed=3, events=1500, malformed=0.02, late=0.03, duplicates=0.05), Console(quiet=True))
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(parse, "contracts", lambda: strict)
-            parse._projections.cache_clear()
+        with too_strict():
             Runner(mine, spark).run([job_named("landing")], until_caught_up=True)
-        parse._projections.cache_clear()
         shutil.copytree(mine.warehouse, mine.home / "as landed")
         yield mine
     finally:
-        parse._projections.cache_clear()
         broker.stop()
 
 
@@ -72,10 +63,6 @@ def landed(refused: Settings) -> Settings:
     shutil.copytree(refused.home / "as landed", refused.warehouse)
     shutil.rmtree(refused.home / "redrive", ignore_errors=True)
     return refused
-
-
-def _too_strict(table: str) -> Rule:
-    return Rule("strict", table, "event_id", "pmod(hash(event_id), 4) != 0", "quarantine", "Three in four are enough.")
 
 
 def contents(settings: Settings) -> Contents:
@@ -177,6 +164,7 @@ def test_more_than_fits_at_a_time_goes_in_parts_to_the_same_places(
 
 
 @pytest.mark.faults
+@pytest.mark.slow
 def test_killed_for_real_the_command_finishes_it_and_the_ledger_balances(
     spark: SparkSession, landed: Settings, expected: tuple[RedriveResult, Contents]
 ) -> None:

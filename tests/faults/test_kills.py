@@ -59,6 +59,7 @@ def unhurt(waiting: Settings, spark: SparkSession, folder: Path) -> dict[str, Co
 
 
 @pytest.mark.faults
+@pytest.mark.slow
 def test_killed_between_two_commits_it_goes_on_as_if_nothing_had_been(waiting: Settings) -> None:
     killed_after("silver.clicks")
     assert ledger.entries(waiting) == []

@@ -51,7 +51,7 @@ def reactor(home: Path, address: str, *arguments: str, **environ: str) -> subpro
 
 def each_took_effect_once_and_has_one_outcome(settings: Settings, address: str, events: Events) -> None:
     assert effects(address, *events) == [1] * len(events)
-    assert [len(told) for told in outcomes(settings, *events)] == [1] * len(events)
+    assert [len(each) for each in outcomes(settings, *events)] == [1] * len(events)
 
 
 @pytest.mark.faults
@@ -62,7 +62,7 @@ def test_killed_at_any_step_the_next_one_goes_on_as_if_nothing_had_been(
     events = [payment() for _ in range(8)]
     send(shop, *events, *events[:2])
     with reactor(shop.home, api.address, "--until-caught-up", LAKEHOUSE_FAILPOINT=step) as process:
-        assert process.wait(timeout=60) == -signal.SIGKILL
+        assert process.wait(timeout=300) == -signal.SIGKILL
     took_effect, was_told = STEPS[step]
     assert any(effects(api.address, *events)) == took_effect
     assert any(outcomes(shop, *events)) == was_told
@@ -92,7 +92,7 @@ def test_the_api_killed_under_the_reactor_is_waited_for(shop: Settings, tmp_path
         until(lambda: sum(effects(address, *events)) > 0)
     with process, api_process(home) as (_, same):
         assert same == address
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=300) == 0
         each_took_effect_once_and_has_one_outcome(shop, address, events)
 
 
@@ -127,7 +127,7 @@ def test_killed_at_random_with_the_api_and_the_broker(fresh_home: Settings, own_
             process.kill()
     with api_process(home) as (_, address):
         with reactor(home, address, "--until-caught-up") as process:
-            assert process.wait(timeout=120) == 0
+            assert process.wait(timeout=300) == 0
         each_took_effect_once_and_has_one_outcome(fresh_home, address, events)
         assert sum(calls(address, *events)) > len(events)
 
@@ -148,12 +148,12 @@ def test_a_reactor_that_stood_still_while_another_took_over_tells_nothing(
             assert not any(outcomes(fresh_home, *events)), "it stands between a call and its outcome"
             ask(address, "POST", "/behaviour", {"mode": "normal"})
             with reactor(tmp_path / "two", address, "--until-caught-up", LAKEHOUSE_KAFKA__SERVERS=log) as other:
-                assert other.wait(timeout=60) == 0
+                assert other.wait(timeout=300) == 0
             still.send_signal(signal.SIGCONT)
             more = [payment() for _ in range(10)]
             send(fresh_home, *more)
             until(lambda: sum(effects(address, *more)) == 10 or still.poll() is not None, seconds=120)
             still.send_signal(signal.SIGTERM)
         with reactor(tmp_path / "two", address, "--until-caught-up", LAKEHOUSE_KAFKA__SERVERS=log) as other:
-            assert other.wait(timeout=60) == 0
+            assert other.wait(timeout=300) == 0
         each_took_effect_once_and_has_one_outcome(fresh_home, address, events + more)

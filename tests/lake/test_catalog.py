@@ -1,4 +1,4 @@
-"""The catalog's names: they are told also where the batch layer was left out, and change without being gone."""
+"""The catalog's views: they exist without the batch layer too, and a change never drops one."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ from lake.catalog import queries
 from lake.views import described
 from local.catalog import Catalog
 
-# What a view is told besides its query stays only if it is changed where it stands.
+# The comment of a view survives only if the view is altered in place.
 CHANGE = """
 import json
 from config.settings import load_settings
@@ -27,14 +27,14 @@ spark.sql("alter view gold.sessions set tblproperties ('kept' = 'yes')")
 catalog.queries = lambda _: {"gold.sessions": "select 2 as two, 3 as three"}
 changed = catalog.refresh(spark, settings)
 rows = [row.asDict() for row in spark.table("gold.sessions").collect()]
-told = {row.col_name: row.data_type for row in spark.sql("describe table extended gold.sessions").collect()}
+described = {row.col_name: row.data_type for row in spark.sql("describe table extended gold.sessions").collect()}
 kept = spark.sql("show tblproperties gold.sessions ('kept')").first().value
-print(json.dumps([changed, rows, kept, told["Comment"]]))
+print(json.dumps([changed, rows, kept, described["Comment"]]))
 """
 
 
 def without_batch(find: Callable[[str], ModuleSpec | None]) -> Callable[[str], ModuleSpec | None]:
-    """Look for modules as where there is no package `batch`."""
+    """Find modules as in a project without the package `batch`."""
 
     def found(name: str) -> ModuleSpec | None:
         if name.startswith("batch."):
@@ -62,6 +62,7 @@ def test_every_gold_table_has_what_dbt_merges_also_before_it_is_written(fresh_ho
 # end of feature: batch
 
 
+@pytest.mark.jvm
 def test_a_name_that_changes_is_never_gone(fresh_home: Settings) -> None:
     environ = os.environ | {"LAKEHOUSE_HOME": str(fresh_home.home)}
     try:

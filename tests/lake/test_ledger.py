@@ -1,4 +1,4 @@
-"""The ledger: a batch is in it once, whoever records it again, and can be read back in order."""
+"""The ledger: a batch is recorded once, even if it is repeated, and batches are read back in order."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -76,7 +76,7 @@ def test_the_greatest_skew_is_how_far_a_batch_reached_back_behind_those_before_i
         return low, high
 
     assert ledger.greatest_skew(fresh_home, "landing", 1) is None
-    record(batch(fresh_home, 0), 10, arrivals=minutes(0, 30))  # within one batch nothing is closed too early
+    record(batch(fresh_home, 0), 10, arrivals=minutes(0, 30))  # within one batch no row is closed too early
     record(batch(fresh_home, 0), 10, topic="users", arrivals=minutes(0, 500))
     record(batch(fresh_home, 1), 20, arrivals=minutes(30, 40))
     assert ledger.greatest_skew(fresh_home, "landing", 1) is None

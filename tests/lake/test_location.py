@@ -1,4 +1,4 @@
-"""Location: files are there whole or not at all, one of two creators wins, and tables of a generation are apart."""
+"""Location: a file is written completely or not at all, one of two creators wins, generations have separate folders."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The lock: one writer for each job, in whichever process, and none after its holder has died."""
+"""The lock: one writer for each job across processes, and it is released when its holder dies."""
 
 import os
 import subprocess

@@ -1,8 +1,9 @@
-"""Tables: of a versioned one, each version ends where the next begins, in whatever order the changes come."""
+"""Tables: each version in a versioned table ends where the next begins, in any order of the changes."""
 
 from datetime import timedelta
 
 from handmade import NOON, Lake, Log, change
+from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
@@ -24,13 +25,13 @@ def test_versions_follow_event_time_not_arrival(lake: Lake, log: Log) -> None:
 
 
 def test_a_table_whose_creation_was_killed_is_not_there_for_readers_and_is_created_after_all(
-    fresh_home: Settings,
+    spark: SparkSession, fresh_home: Settings
 ) -> None:
     name = "silver.clicks"
     create_missing([name, generations.TABLE], fresh_home)
     alone = views(fresh_home)[name]
     half = table_location(fresh_home, name, 2) / "_delta_log"
-    (half / f"{0:020}.json#1").write("{}")  # as deltalake leaves it: written, and not yet under its name
+    (half / f"{0:020}.json#1").write("{}")  # as deltalake leaves it: written, but not yet renamed
     assert views(fresh_home)[name] == alone
     create_missing([name], fresh_home, 2)
     assert generations.built(fresh_home, table_named(name)) == [1, 2]

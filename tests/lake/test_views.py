@@ -1,4 +1,4 @@
-"""Views: of a table that several jobs write, who asks for one of them opens no folder of the others."""
+"""Views: a query for one job's rows in a shared table opens no folder of the other jobs."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ TABLE = table_named("ops.batches")
 
 
 def recorded(home: Settings, generation: int, job: str, without: tuple[str, ...] = ()) -> None:
-    """Write the folder of a job, with one batch in it."""
+    """Write the folder of a job with one batch."""
     row = {"job": job, "generation": generation, "epoch": 1, "batch": 7, "written": 3, "by_request": False}
     rows = pa.Table.from_pylist([row | {"recorded_at": datetime.now(UTC)}], arrow_schema(TABLE))
     path = table_location(home, TABLE.name) / f"g{generation}" / job

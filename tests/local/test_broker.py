@@ -75,6 +75,7 @@ def test_topics_are_as_declared(broker: Broker, settings: Settings) -> None:
         assert {key: kept[key]["value"] for key in topic.retention} == topic.retention
 
 
+@pytest.mark.jvm
 def test_data_survive_a_stop_and_a_pid_file_without_a_process(fresh_home: Settings) -> None:
     with running(fresh_home) as broker:
         first = broker.start()
@@ -90,7 +91,7 @@ def test_data_survive_a_stop_and_a_pid_file_without_a_process(fresh_home: Settin
 
         dead = ended_process()
         pid_file(fresh_home, str(dead))
-        assert f"process {dead} is gone" in broker.status().note
+        assert f"process {dead} has ended" in broker.status().note
 
         again = broker.start()
         assert again.running
@@ -124,6 +125,7 @@ def test_a_pid_file_cut_short_is_no_running_broker(fresh_home: Settings, text: s
     assert not file.exists()
 
 
+@pytest.mark.jvm
 def test_a_configured_port_that_is_taken_is_told_with_the_way_out(
     fresh_home: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +149,7 @@ def test_a_chosen_port_is_remembered_while_it_is_free(fresh_home: Settings, monk
     assert Broker(fresh_home).status().port == launched[2]
 
 
+@pytest.mark.jvm
 def test_a_broken_data_folder_is_told_and_set_aside_when_asked(fresh_home: Settings) -> None:
     data = fresh_home.home / "broker" / "data"
     data.mkdir(parents=True)

@@ -36,6 +36,7 @@ def test_what_never_ran_is_not_running_and_leaves_nothing(fresh_home: Settings) 
     assert not fresh_home.home.exists()
 
 
+@pytest.mark.jvm
 def test_it_starts_once_answers_on_loopback_and_comes_back_at_the_same_port(fresh_home: Settings) -> None:
     with running(fresh_home) as catalog:
         first = catalog.start()

@@ -49,12 +49,12 @@ def test_an_edited_file_is_restored_and_a_second_sync_changes_nothing(copy: Path
 
 
 def test_a_new_gold_table_is_served_and_a_removed_one_no_longer(copy: Path) -> None:
-    new = copy / "config" / "tables" / "gold.shipments_per_hour.yaml"
+    new = copy / "config" / "tables" / "gold.parcels_of_this_test.yaml"
     new.write_text(SHIPMENTS)
     added = names(sync(copy), copy)
-    assert {"serving/kappa_shipments_per_hour.sql", "serving/kappa_shipments_per_hour.yml"} <= added
+    assert {"serving/kappa_parcels_of_this_test.sql", "serving/kappa_parcels_of_this_test.yml"} <= added
     assert "staging/gold_generations/_gold_generations__sources.yml" in added
-    twin = yaml.safe_load((copy / "models" / "serving" / "kappa_shipments_per_hour.yml").read_text())["models"][0]
+    twin = yaml.safe_load((copy / "models" / "serving" / "kappa_parcels_of_this_test.yml").read_text())["models"][0]
     assert [column["description"] for column in twin["columns"]] == ["start of the hour", 'end of the "hour"']
     new.unlink()
     assert names(sync(copy), copy) == added

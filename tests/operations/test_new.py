@@ -1,25 +1,70 @@
-"""New topics, jobs and models: each works as it is written, in a copy of the project; a bad name writes nothing."""
+"""New topics, jobs, joins and models: each command writes all that the change needs; a bad name writes nothing.
 
+The files are added to a copy of the project, and the copy's own tests are run. Those that compare tables with the
+oracle (tests/streaming/roles, tests/batch, tests/models) find the new tables by their files.
+"""
+
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from config.errors import LakehouseError
-from config.settings import ROOT, Settings
-from operations.new.skeleton import job, model, topic
+from config.settings import ROOT
+from operations.new.job import job
+from operations.new.join import join
+from operations.new.model import model
+from operations.new.names import interval
+from operations.new.topic import topic
 
 Done = subprocess.CompletedProcess[str]
+COMMANDS = (
+    ("topic", "shipments", "--key", "parcel_id"),
+    ("job", "shipments_per_hour", "--from", "silver.shipments", "--sum", "amount"),
+    ("job", "busy_parcels", "--from", "silver.shipments", "--window", "90 minutes", "--slide", "20 minutes"),
+    ("job", "journeys", "--from", "silver.shipments", "--session-gap", "25 minutes"),
+    ("job", "pages_per_week", "--from", "silver.clicks_enriched", "--key", "product_id", "--window", "7 days"),
+    ("join", "order_events_paid", "--left", "silver.orders", "--right", "silver.payments", "--within", "2 hours"),
+    ("model", "shipments_per_day", "--from", "gold.shipments_per_hour"),
+    ("model", "orders_per_day", "--from", "silver.orders"),
+    ("model", "parcels_per_day", "--from", "silver.shipments"),
+)
+"""Every kind of change, some of them on one before."""
+
+SCRIPT = """
+import json, sys
+from pathlib import Path
+from typer.testing import CliRunner
+import lakehouse
+
+app, runner = lakehouse.build(), CliRunner()
+
+def printed(*arguments):
+    done = runner.invoke(app, ["new", *arguments], env={"COLUMNS": "200"}, catch_exceptions=False)
+    return done.output
+
+def files():
+    return sorted(file for file in Path().rglob("*") if file.suffix != ".pyc")
+
+dry, done = {}, {}
+for command in json.loads(sys.argv[1]):
+    before = files()
+    dry[command[1]] = printed(*command, "--dry-run")
+    assert files() == before
+    done[command[1]] = printed(*command)
+print(json.dumps({"dry": dry, "printed": done}))
+"""
+FILES = {"topic": 4, "job": 4, "join": 4, "model": 2}
 
 
-@pytest.fixture(scope="module")
-def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the project to add to."""
-    folder = tmp_path_factory.mktemp("new") / "a copy"
+def copied(folder: Path) -> Path:
+    """Copy this project, without what git ignores and without the template's own folder."""
     listed = ["git", "ls-files", "-co", "--exclude-standard"]
     files = subprocess.run(listed, cwd=ROOT, text=True, stdout=subprocess.PIPE, check=True).stdout.splitlines()
     for name in files:
@@ -29,89 +74,174 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def run_in(folder: Path, *command: str) -> Done:
+    """Run Python in a copy of the project, in a home of its own: a module, or code after -c."""
+    environ = os.environ | {"PYTHONPATH": str(folder), "LAKEHOUSE_HOME": str(folder.parent / "home"), "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, *(command if command[0] == "-c" else ("-m", *command))],
+        cwd=folder,
+        env=environ,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    return done
+
+
+def own_tests(folder: Path, *arguments: str) -> None:
+    """Run the tests of a copy in one process; those that copy or bake a project would copy the copy."""
+    ignored = ("--ignore=tests/template", "--ignore=tests/operations/test_new.py")
+    done = run_in(folder, "pytest", "-q", "-p", "no:cacheprovider", *ignored, *arguments)
+    assert " passed" in done.stdout
+
+
 @pytest.fixture(scope="module")
-def run(copy: Path, settings: Settings) -> Iterator[Callable[..., Done]]:
-    """Run something of the copy, in a home of its own."""
-    environ = os.environ | {"PYTHONPATH": str(copy), "LAKEHOUSE_HOME": str(copy.parent / "home"), "COLUMNS": "200"}
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project to add to."""
+    return copied(tmp_path_factory.mktemp("new") / "a copy")
 
-    def run(*command: str) -> Done:
-        done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=copy, env=environ, text=True, capture_output=True, check=False
-        )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        return done
 
-    yield run
-    run("lakehouse", "down")
+@dataclass(frozen=True)
+class Added:
+    """What the commands did in the copy."""
+
+    dry: dict[str, str]
+    """What each printed with --dry-run."""
+
+    printed: dict[str, str]
+    """What each printed."""
+
+    def files(self, name: str) -> list[str]:
+        """Give the files that a command says to edit."""
+        files = self.printed[name].partition("Written by")[0].partition("Next:")[0]
+        return [line.strip() for line in files.splitlines() if line.startswith("  ")]
+
+    @property
+    def python(self) -> list[str]:
+        """Give all Python files."""
+        return [file for name in self.printed for file in self.files(name) if file.endswith(".py")]
 
 
 @pytest.fixture(scope="module")
-def added(run: Callable[..., Done]) -> list[str]:
-    """Add one of each, each to the one before; give the files that were named."""
-    said = run("lakehouse", "new", "topic", "shipments", "--key", "parcel_id").stdout
-    said += run("lakehouse", "new", "job", "shipments_per_hour", "--from", "silver.shipments").stdout
-    said += run("lakehouse", "new", "model", "shipments_per_day", "--from", "gold.shipments_per_hour").stdout
-    return [line.strip() for line in said.splitlines() if line.startswith("  ")]
+def added(copy: Path) -> Added:
+    """Run every command in the copy, first with --dry-run; one process, as each takes seconds to start."""
+    found: dict[str, dict[str, str]] = json.loads(run_in(copy, "-c", SCRIPT, json.dumps(COMMANDS)).stdout)
+    return Added(**found)
 
 
-def test_every_file_is_named_and_there_in_the_style_of_the_house(
-    added: list[str], copy: Path, run: Callable[..., Done]
-) -> None:
-    assert [name for name in added if not (copy / name).is_file()] == []
-    assert len(added) == 4 + (4 + 8) + 2
-    python = [name for name in added if name.endswith(".py")]
-    run("ruff", "check", "--no-cache", *python)
-    run("ruff", "format", "--no-cache", "--check", *python)
+def test_each_change_is_four_files_and_a_model_two(added: Added, copy: Path) -> None:
+    files = {name: added.files(name) for name in added.printed}
+    assert [file for names in files.values() for file in names if not (copy / file).is_file()] == []
+    staged = {"parcels_per_day": 2}  # a staging model, for a silver table that has none
+    counts = {name: len(names) for name, names in files.items()}
+    assert counts == {name: FILES[kind] + staged.get(name, 0) for kind, name, *_ in COMMANDS}
 
 
-def test_the_tests_that_come_with_them_pass(added: list[str], run: Callable[..., Done]) -> None:
-    tests = [name for name in added if Path(name).name.startswith("test_")]
-    assert len(tests) == 2
-    assert "3 passed" in run("pytest", "-q", "-p", "no:cacheprovider", *tests).stdout
+def test_a_dry_run_lists_the_same_files_and_writes_none(added: Added) -> None:
+    for name, printed in added.dry.items():
+        assert [line.strip() for line in printed.splitlines() if line.startswith("  ")] == added.files(name)
+        assert "Nothing was written." in printed
 
 
-def test_the_model_is_built_and_its_unit_test_passes(added: list[str], run: Callable[..., Done]) -> None:
-    said = run("lakehouse", "dbt", "build", "--select", "shipments_per_day").stdout
-    assert "PASS=3 WARN=0 ERROR=0" in said
+def test_the_last_lines_name_the_commands_to_run_next(added: Added) -> None:
+    assert added.printed["shipments"].splitlines()[-3:] == ["Next:", "  make test", "  lakehouse broker start"]
+    assert added.printed["journeys"].endswith("  lakehouse stream run journeys --until-caught-up\n")
+    assert added.printed["orders_per_day"].endswith("  lakehouse dbt build --select +orders_per_day\n")
 
 
-def test_the_types_of_what_was_added_are_clean(added: list[str], run: Callable[..., Done]) -> None:
-    run("mypy", "--follow-imports=silent", *(name for name in added if name.endswith(".py")))
+def test_what_was_added_is_clean(added: Added, copy: Path) -> None:
+    run_in(copy, "ruff", "check", "--no-cache", *added.python)
+    run_in(copy, "ruff", "format", "--no-cache", "--check", *added.python)
+    run_in(copy, "sqlfmt", "--check", "--quiet", "models")
+
+
+def test_the_jobs_are_discovered_with_what_their_options_say(added: Added, copy: Path) -> None:
+    code = """
+from streaming.job import jobs
+for name in ("shipments_per_hour", "busy_parcels", "journeys", "pages_per_week", "order_events_paid"):
+    job = jobs()[name]
+    print(name, *job.reads, *job.writes, job.query.output_mode, job.bounded.max_event_gap, sep="|")
+"""
+    assert run_in(copy, "-c", code).stdout.splitlines() == [
+        "shipments_per_hour|silver.shipments|gold.shipments_per_hour|update|0:00:00",
+        "busy_parcels|silver.shipments|gold.busy_parcels|update|1:30:00",
+        "journeys|silver.shipments|gold.journeys|append|None",
+        "pages_per_week|silver.clicks_enriched|gold.pages_per_week|update|7 days, 0:00:00",
+        "order_events_paid|silver.orders|silver.payments|gold.order_events_paid|append|2:00:00",
+    ]
+
+
+def test_every_test_that_needs_no_jvm_passes_with_them(added: Added, copy: Path) -> None:
+    own_tests(copy, "-m", "not slow and not jvm")
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_every_test_passes_with_them(added: Added, copy: Path) -> None:
+    own_tests(copy)
+    run_in(copy, "mypy")
+
+
+def named(*arguments: str, **options: str) -> Callable[[Path], object]:
+    """Make a change of the kind that the first argument names."""
+    kinds = {"topic": topic, "job": job, "join": join, "model": model}
+    return lambda root: kinds[arguments[0]](*arguments[1:], root=root, **options)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("change", "message"),
     [
-        (lambda root: topic("Shipments", root=root), "'Shipments' is no name"),
-        (lambda root: topic("ship-ments", root=root), "'ship-ments' is no name"),
-        (lambda root: topic("../../etc", root=root), "is no name"),
-        (lambda root: topic("orders", root=root), "'orders' is there already"),
-        (lambda root: topic("parcels", key="event_id", root=root), "'event_id' is there already"),
-        (lambda root: job("lambda", "silver.clicks", root=root), "'lambda' means something in SQL or Python"),
-        (lambda root: job("sessions", "silver.clicks", root=root), "'sessions' is there already"),
-        (lambda root: job("visits", "silver.clicsk", root=root), "did you mean 'silver.clicks'?"),
-        (lambda root: job("visits", "gold.trending", root=root), "There is no table 'gold.trending' to read"),
-        (lambda root: job("visits", "silver.clicks", "usr_id", root=root), "did you mean 'user_id'?"),
-        (lambda root: model("order_status", "silver.orders", root=root), "'order_status' is there already"),
-        (lambda root: model("visits", "silver.nothing", root=root), "There is no table 'silver.nothing' to read"),
+        (named("topic", "Shipments", key="a_key"), "'Shipments' is not a valid name"),
+        (named("topic", "ship-ments", key="a_key"), "'ship-ments' is not a valid name"),
+        (named("topic", "../../etc", key="a_key"), "is not a valid name"),
+        (named("topic", "orders", key="a_key"), "'orders' exists already"),
+        (named("topic", "parcels", key="event_id"), "'event_id' exists already"),
+        (named("job", "lambda", "silver.clicks"), "'lambda' is a keyword of SQL or Python"),
+        (named("job", "sessions", "silver.clicks"), "'sessions' exists already"),
+        (named("job", "visits", "silver.clicsk"), "did you mean 'silver.clicks'?"),
+        (named("job", "visits", "gold.trending"), "There is no table 'gold.trending' to read"),
+        (named("job", "visits", "silver.users"), "silver.users has no watermark"),
+        (named("job", "visits", "silver.late"), "silver.late has no watermark"),
+        (named("job", "visits", "silver.clicks", key="usr_id"), "did you mean 'user_id'?"),
+        (named("job", "visits", "silver.clicks", key="event_time"), "silver.clicks.event_time is of type timestamp"),
+        (named("job", "visits", "silver.clicks", total="agent"), "silver.clicks.agent is of type string"),
+        (named("job", "visits", "silver.clicks", window="1h"), "--window is '1h'; it should be like '10 minutes'"),
+        (named("job", "visits", "silver.clicks", window="0 hours"), "--window is '0 hours'"),
+        (named("job", "visits", "silver.clicks", slide="2 hours"), "--slide is 2 hours, longer than --window, 1 hour"),
+        (
+            named("job", "visits", "silver.clicks", session_gap="1 hour", window="1 hour"),
+            "--session-gap does not go with --window",
+        ),
+        (named("join", "pairs", "silver.orders", "silver.orders"), "--left and --right are both silver.orders"),
+        (named("join", "pairs", "silver.clicks", "silver.payments"), "silver.clicks has no column 'order_id'"),
+        (named("join", "pairs", "silver.orders", "silver.payments", within="soon"), "--within is 'soon'"),
+        (named("model", "order_status", "silver.orders"), "'order_status' exists already"),
+        (named("model", "visits", "silver.nothing"), "There is no table 'silver.nothing' to read"),
+        (named("model", "visits", "silver.clicks"), "stg_clicks reads silver.clicks_enriched"),
     ],
 )
-def test_what_cannot_be_made_is_told_and_nothing_is_written(
-    tmp_path: Path, make: Callable[[Path], object], told: str
-) -> None:
-    shutil.copytree(ROOT / "models", tmp_path / "models")
-    before = sorted(tmp_path.rglob("*"))
+def test_what_cannot_be_made_is_refused_by_name(change: Callable[[Path], object], message: str) -> None:
     with pytest.raises(LakehouseError, match=r".") as error:
-        make(tmp_path)
-    assert told in error.value.problem
-    assert sorted(tmp_path.rglob("*")) == before
+        change(ROOT)
+    assert message in error.value.problem
 
 
-def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
-    mine = tmp_path / "expectations" / "rules" / "silver.parcels.yaml"
-    mine.parent.mkdir(parents=True)
+def test_a_file_that_exists_is_not_overwritten_and_nothing_else_is_written(tmp_path: Path) -> None:
+    folder = copied(tmp_path / "a copy")
+    mine = folder / "expectations" / "rules" / "silver.parcels.yaml"
     mine.write_text("mine")
-    with pytest.raises(LakehouseError, match=r"silver\.parcels\.yaml: there already"):
-        topic("parcels", root=tmp_path)
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [mine]
+    with pytest.raises(AssertionError, match=r"silver\.parcels\.yaml exists already"):
+        run_in(folder, "lakehouse", "new", "topic", "parcels")
     assert mine.read_text() == "mine"
+    assert [file.name for file in folder.rglob("*parcels*")] == [mine.name]
+
+
+@pytest.mark.parametrize(
+    ("text", "python"),
+    [("1 hour", "timedelta(hours=1)"), ("10 minute", "timedelta(minutes=10)"), ("2 days", "timedelta(days=2)")],
+)
+def test_a_length_of_time_is_written_as_sql_and_as_python(text: str, python: str) -> None:
+    found = interval("--window", text)
+    assert found.python == python
+    assert found.text in ("1 hour", "10 minutes", "2 days")

@@ -36,18 +36,18 @@ def asked(settings: Settings, query: str, console: Console, rows: int = 50) -> s
 
 
 def test_a_table_is_found_by_its_name(lake: Settings, console: Console) -> None:
-    told = asked(lake, "select sum(quantity) as pieces from silver.orders", console)
-    assert "pieces" in told
-    assert "6" in told
+    output = asked(lake, "select sum(quantity) as pieces from silver.orders", console)
+    assert "pieces" in output
+    assert "6" in output
 
 
 def test_values_are_shown_as_they_are(lake: Settings, console: Console) -> None:
     query = "select order_id, '[/red]' as `[b]`, cast('ab' as binary) as c, null as d from silver.orders"
-    told = asked(lake, query, console)
-    assert "[b]" in told
-    assert "[bold]o3" in told
-    assert "[/red]" in told
-    assert " ab " in told
+    output = asked(lake, query, console)
+    assert "[b]" in output
+    assert "[bold]o3" in output
+    assert "[/red]" in output
+    assert " ab " in output
 
 
 def test_parts_written_by_several_jobs_are_one_table(lake: Settings, console: Console) -> None:
@@ -56,10 +56,10 @@ def test_parts_written_by_several_jobs_are_one_table(lake: Settings, console: Co
 
 def test_only_so_many_rows_are_shown_and_the_rest_is_mentioned(lake: Settings, console: Console) -> None:
     query = "select quantity + 100 from silver.orders order by 1"
-    told = asked(lake, query, console, rows=2)
-    assert "102" in told
-    assert "103" not in told
-    assert "more than 2 rows" in told
+    output = asked(lake, query, console, rows=2)
+    assert "102" in output
+    assert "103" not in output
+    assert "more than 2 rows" in output
     assert "more than" not in asked(lake, query, console, rows=3)
 
 
@@ -83,8 +83,8 @@ def test_a_mistake_in_a_query_is_a_message(lake: Settings, console: Console, que
 
 def test_the_tables_that_exist_are_listed_with_their_rows(lake: Settings, console: Console) -> None:
     list_tables(lake, console)
-    told = console.export_text()
-    assert "silver.orders" in told
-    assert "silver.payments" not in told
-    (row,) = [line for line in told.splitlines() if "silver.orders" in line]
+    output = console.export_text()
+    assert "silver.orders" in output
+    assert "silver.payments" not in output
+    (row,) = [line for line in output.splitlines() if "silver.orders" in line]
     assert " 3 " in row

@@ -19,18 +19,18 @@ def test_every_way_of_a_record_is_told(spark: SparkSession, fresh_home: Settings
     log.send(click("bad", dwell_ms=-1))
     lake.land(log.records)
     assert origins(fresh_home, "a") == [("clicks", 0, 0), ("clicks", 0, 1), ("clicks", 0, 2)]
-    told = {offset: trace(fresh_home, ("clicks", 0, offset)) for offset in range(5)}
-    assert [[step.place for step in told[offset]] for offset in range(5)] == [
+    steps = {offset: trace(fresh_home, ("clicks", 0, offset)) for offset in range(5)}
+    assert [[step.place for step in steps[offset]] for offset in range(5)] == [
         ["bronze.events", "silver.clicks"],
         ["bronze.events", "silver.duplicates"],
         ["bronze.events", "silver.late"],
         ["bronze.events", "silver.quarantine"],
         ["bronze.events"],
     ]
-    assert told[1][1].story == "a copy of clicks/0/0"
-    assert told[2][1].story == "30.0 minutes late, a copy of clicks/0/0"
-    assert told[3][1].story == "dwell_not_negative: Nobody stays on a page for less than no time."
-    assert not told[4][0].found
+    assert steps[1][1].story == "a copy of clicks/0/0"
+    assert steps[2][1].story == "30.0 minutes late, a copy of clicks/0/0"
+    assert steps[3][1].story == "dwell_not_negative: Time spent on a page is not negative."
+    assert not steps[4][0].found
     by_command = CliRunner().invoke(build(), ["trace", "bad"])
     assert by_command.exit_code == 0
     assert "dwell_not_negative" in by_command.output

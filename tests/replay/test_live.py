@@ -1,15 +1,17 @@
 """A replay of a real log while it goes on: readers never see a mix, and no event falls between two generations."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from payments import until
 from pyspark.sql import SparkSession
 from rich.console import Console
 
+from config.declarations import table_named
 from config.settings import Settings
 from expectations.ledger_check import check_ledger, check_truth
 from expectations.parity.rows import content_hash
@@ -36,23 +38,71 @@ def nothing(*_: Any) -> None:
     """Watch nothing."""
 
 
-@pytest.fixture
-def log(fresh_home: Settings, spark: SparkSession) -> Iterator[Settings]:
-    """A log that was followed by every job, with events that came too late for it."""
-    broker = Broker(fresh_home)
+class Days:
+    """A log that jobs read live: events arrive day by day, some of them too late."""
+
+    def __init__(self, settings: Settings, spark: SparkSession) -> None:
+        self.settings, self.spark, self.day = settings, spark, 0
+
+    def arrive(self) -> None:
+        """Send the next day's events; the first of them lie a little before the last of the day before."""
+        self.day += 1
+        start = Plan().start + timedelta(days=self.day) - self.day * timedelta(minutes=10)
+        plan = Plan(seed=self.day, start=start, events=800, late=0.05, duplicates=0.03)
+        simulate(self.settings, plan, Console(quiet=True))
+
+    def follow(self) -> None:
+        """Run the live jobs until they have caught up."""
+        Runner(self.settings, self.spark).run(followed(), until_caught_up=True)
+
+
+@dataclass(frozen=True)
+class Replays:
+    """Two replays of the same day: of the log, which is built, and of its archive, which was broken off."""
+
+    of_log: Replay
+    contents: dict[str, str]
+    """By table, what the replay of the log had built before more was landed into it."""
+
+    of_archive: int
+    landed: int
+    """How many records had landed when both began."""
+
+
+@pytest.fixture(scope="module")
+def days(settings: Settings, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Days]:
+    """One day that every job has read, with events that came too late for it."""
+    home = settings.at(tmp_path_factory.mktemp("live"))
+    broker = Broker(home)
     broker.start()
     try:
-        arrive(fresh_home, 1)
-        Runner(fresh_home, spark).run(followed(), until_caught_up=True)
-        yield fresh_home
+        days = Days(home, spark)
+        days.arrive()
+        days.follow()
+        yield days
     finally:
         broker.stop()
 
 
-def arrive(settings: Settings, day: int) -> None:
-    """Send a day's events; the first of them lie a little before the last of the day before, as they do in a log."""
-    start = Plan().start + timedelta(days=day) - day * timedelta(minutes=10)
-    simulate(settings, Plan(seed=day, start=start, events=800, late=0.05, duplicates=0.03), Console(quiet=True))
+@pytest.fixture
+def log(days: Days) -> Settings:
+    return days.settings
+
+
+@pytest.fixture(scope="module")
+def replays(days: Days) -> Replays:
+    """Replay the first day twice; the second one dies at its first step, and before the open rows are closed."""
+    spark, settings = days.spark, days.settings
+    landed = ledger.total(ledger.entries(settings), "input")
+    of_log = replayed(spark, settings, "kafka")
+    archive = manifest.new(settings, followed(), "bronze", "earliest")
+    die_at = Dying("after replay manifest", "after replay run")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(running, "failpoint", die_at)
+        for place in list(die_at.places):
+            with pytest.raises(OSError, match=place):
+                running.run(spark, settings, archive)
+    return Replays(of_log, contents(spark, settings, of_log), archive.generation, landed)
 
 
 def followed() -> list[Job]:
@@ -63,6 +113,12 @@ def followed() -> list[Job]:
 def replayed(spark: SparkSession, settings: Settings, source: generations.Source) -> Replay:
     todo = manifest.new(settings, followed(), source, "earliest")
     return running.run(spark, settings, todo)
+
+
+def contents(spark: SparkSession, settings: Settings, built: Replay) -> dict[str, str]:
+    """Hash every table that a replay has built."""
+    tables = [table_named(name) for name in built.tables]
+    return {table.name: content_hash(read(spark, table.name, settings, built.generation), table) for table in tables}
 
 
 def counts(spark: SparkSession, settings: Settings, number: int | None = None) -> Counts:
@@ -115,13 +171,13 @@ def reading() -> Iterator[Callable[[Callable[[], Counts]], list[Counts]]]:
 
 
 def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
-    log: Settings, spark: SparkSession, reading: Any, monkeypatch: pytest.MonkeyPatch
+    days: Days, replays: Replays, log: Settings, spark: SparkSession, reading: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = counts(spark, log)
-    built = replayed(spark, log, "kafka")
+    built = replays.of_log
     found = certificate.verify(spark, log, built, nothing).values["against"]["what is served"]
     assert {reason for each in found.values() for reason in each["by_reason"]} == {"late"}
-    arrive(log, 2)  # after the replay has ended and before it is served
+    days.arrive()  # after the replay has ended and before it is served
     after = counts(spark, log, built.generation)
     assert after[0] == 0 and after[0] != before[0]
 
@@ -134,58 +190,57 @@ def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
         assert counts(spark, log) == expected
     assert not die_at.places
     assert promotion.promote(spark, log, built, None, nothing).passed  # a rerun changes nothing
-    for _ in range(600):
-        if seen[-1:] == [after]:
-            break
-        time.sleep(0.1)
+    until(lambda: seen[-1:] == [after], seconds=60)
     assert set(seen) == {before, after}
 
-    goes_on(spark, log, built.generation)
+    goes_on(days, built.generation)
     assert set(promotion.rollback(log).values()) == {1}
-    goes_on(spark, log, 1)
+    goes_on(days, 1)
 
 
-def lands_more(spark: SparkSession, settings: Settings, day: int) -> None:
-    arrive(settings, day)
-    Runner(settings, spark).run(followed(), until_caught_up=True)
-
-
-def goes_on(spark: SparkSession, settings: Settings, generation: int) -> None:
+def goes_on(days: Days, generation: int) -> None:
     """Follow the log in a generation, and every record of it."""
-    runner = Runner(settings, spark)
+    runner = Runner(days.settings, days.spark)
     assert {runner.target.of_job(job) for job in followed()} == {generation}
     runner.run(followed(), until_caught_up=True)
-    verdict = check_ledger(spark, settings)
+    verdict = check_ledger(days.spark, days.settings)
     assert (verdict.faults, verdict.waiting) == ([], 0)
     assert verdict.counts
-    assert check_truth(spark, settings, read_truth(settings)) == []
+    assert check_truth(days.spark, days.settings, read_truth(days.settings)) == []
+
+
+@pytest.fixture(scope="module")
+def resumed(days: Days, replays: Replays) -> Replay:
+    """The replay of the archive, brought to its end after more has landed."""
+    days.arrive()
+    days.follow()
+    return running.run(days.spark, days.settings, manifest.interrupted(days.settings, replays.of_archive))
+
+
+def test_the_log_and_its_archive_give_equal_generations(
+    replays: Replays, resumed: Replay, log: Settings, spark: SparkSession
+) -> None:
+    assert {"silver.clicks", "gold.sessions", "gold.views_per_minute"} <= set(replays.contents)
+    assert contents(spark, log, resumed) == replays.contents
 
 
 def test_a_replay_of_the_archive_broken_off_at_any_step_goes_on_in_the_log(
-    log: Settings, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    days: Days,
+    replays: Replays,
+    resumed: Replay,
+    log: Settings,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    landed = ledger.total(ledger.entries(log), "input")
-    monkeypatch.setattr(running, "failpoint", Dying("after replay run"))
-    monkeypatch.setattr(promotion, "failpoint", Dying("after replay epoch"))
-    with pytest.raises(OSError, match="after replay run"):
-        replayed(spark, log, "bronze")
-    lands_more(spark, log, 2)
     # Its delay was set by the disorder of what had landed: nothing may come after it, however late that is.
-    built = running.run(spark, log, manifest.interrupted(log, 2))
-    assert built.records == landed
-    certificate.verify(spark, log, built, nothing)
+    assert resumed.records == replays.landed
+    certificate.verify(spark, log, resumed, nothing)
+    monkeypatch.setattr(promotion, "failpoint", Dying("after replay epoch"))
     with pytest.raises(OSError, match="after replay epoch"):
-        promotion.promote(spark, log, built, None, nothing)
-    lands_more(spark, log, 3)
-    assert promotion.promote(spark, log, built, None, nothing).passed
-    assert last_checkpoint(job_named("landing"), log, 2).epoch == 2, "it leaves the archive once"
-    goes_on(spark, log, 2)
-
-
-def test_the_log_and_its_archive_give_equal_generations(log: Settings, spark: SparkSession) -> None:
-    built = [replayed(spark, log, "kafka").generation, replayed(spark, log, "bronze").generation]
-    both = [table for table in generations.replayable_tables() if set(built) <= set(generations.built(log, table))]
-    assert {"silver.clicks", "gold.sessions", "gold.views_per_minute"} <= {table.name for table in both}
-    for table in both:
-        hashes = {content_hash(read(spark, table.name, log, number), table) for number in built}
-        assert len(hashes) == 1, table.name
+        promotion.promote(spark, log, resumed, None, nothing)
+    days.arrive()
+    days.follow()
+    assert promotion.promote(spark, log, resumed, None, nothing).passed
+    landing = last_checkpoint(job_named("landing"), log, resumed.generation)
+    assert landing.epoch == 2, "it leaves the archive once"
+    goes_on(days, resumed.generation)

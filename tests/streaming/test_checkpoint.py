@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,8 +15,8 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from lake import ledger
 from lake.batch import Batch
-from lake.location import table_location
-from streaming.checkpoint import open_checkpoint, reset
+from lake.location import Location, table_location
+from streaming.checkpoint import Checkpoint, open_checkpoint, reset
 from streaming.job import Job
 
 JOB = Job("landing", "lander", 1, ("bronze.events",), lambda batch: None, topics=("clicks", "users"))
@@ -134,6 +135,38 @@ def test_another_log_of_the_same_name_is_refused(fresh_home: Settings, log: dict
     open_checkpoint(JOB, fresh_home)
     log["users"] = "another id"
     for refuses in (open_checkpoint, reset):
-        with pytest.raises(LakehouseError, match="users was created anew") as error:
+        with pytest.raises(LakehouseError, match="users was created again") as error:
             refuses(JOB, fresh_home)
         assert "make clean" in error.value.hint
+
+
+def logged(folder: Path, name: str, *lines: object) -> None:
+    """Write a file as Spark writes those of a checkpoint."""
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(["v1", *(json.dumps(line) for line in lines)]))
+
+
+def test_the_watermark_of_a_batch_is_read_from_its_offsets(tmp_path: Path) -> None:
+    logged(tmp_path, "offsets/0", {"batchWatermarkMs": 0}, {})
+    logged(tmp_path, "offsets/1", {"batchWatermarkMs": 1_767_614_400_000}, {})
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.watermark(0) is None
+    assert found.watermark(1) == datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def test_the_records_of_a_batch_are_the_offsets_since_the_one_before(tmp_path: Path) -> None:
+    (tmp_path / "sources" / "0").mkdir(parents=True)
+    (tmp_path / "sources" / "0" / "0").write_text('\0v1\n{"clicks":{"0":5,"1":0}}')
+    logged(tmp_path, "offsets/0", {}, {"clicks": {"0": 8, "1": 2}})
+    logged(tmp_path, "offsets/1", {}, {"clicks": {"0": 8, "1": 3}, "users": {"0": 4}})
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.records(0) == (8 - 5) + (2 - 0)
+    assert found.records(1) == (8 - 8) + (3 - 2) + 4
+
+
+def test_how_far_it_follows_its_tables_is_told_by_the_last_batch_begun(tmp_path: Path) -> None:
+    assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == []
+    for batch in (2, 10):
+        logged(tmp_path, f"offsets/{batch}", {}, {"reservoirVersion": batch})
+    assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == [{"reservoirVersion": 10}]

@@ -51,7 +51,7 @@ def test_changed_code_without_a_new_version_is_refused_unless_allowed(folder: Lo
 
 def test_a_record_of_an_older_release_counts_as_changed(folder: Location) -> None:
     (folder / module.FILE).write(json.dumps({"version": 1, "code": "0" * 16, "source": "x = 1"}))
-    with pytest.raises(LakehouseError, match="begun by an older release"):
+    with pytest.raises(LakehouseError, match="started by an older release"):
         ensure_same_code(JOB, folder)
 
 

@@ -9,7 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from config.settings import Settings
 from lake.generations import serving
 from streaming.job import job_named
-from streaming.progress import Followed, last_progress
+from streaming.progress import RunningQuery, last_progress
 
 JOB = job_named("sessions")
 
@@ -39,7 +39,7 @@ class Query:
     """What a running query tells of itself; `looks` counts how often all of its reports were asked for."""
 
     reports: list[dict[str, Any]] = field(default_factory=list)
-    looks: int = 0
+    report_reads: int = 0
     isActive: bool = True
 
     @property
@@ -48,46 +48,46 @@ class Query:
 
     @property
     def recentProgress(self) -> list[StreamingQueryProgress]:
-        self.looks += 1
+        self.report_reads += 1
         return [StreamingQueryProgress.fromJson(each) for each in self.reports]
 
 
-def followed(settings: Settings) -> tuple[Followed, Query]:
+def running_query(settings: Settings) -> tuple[RunningQuery, Query]:
     query = Query()
-    return Followed(JOB, cast(StreamingQuery, query), settings, serving(settings)), query
+    return RunningQuery(JOB, cast(StreamingQuery, query), settings, serving(settings)), query
 
 
 def test_each_batch_is_counted_once_and_old_reports_are_not_read_again(fresh_home: Settings) -> None:
-    job, query = followed(fresh_home)
-    job.look()
+    job, query = running_query(fresh_home)
+    job.update()
     for batch in range(7, 12):
         query.reports.append(report(batch, rows=10))
-        job.look()
-        job.look()
-    assert (job.progress().done, job.progress().batch, query.looks) == (50, 11, 1)
+        job.update()
+        job.update()
+    assert (job.progress().done, job.progress().batch, query.report_reads) == (50, 11, 1)
 
 
-def test_batches_that_came_and_went_between_two_looks_are_counted(fresh_home: Settings) -> None:
-    job, query = followed(fresh_home)
+def test_batches_that_ran_between_two_updates_are_counted(fresh_home: Settings) -> None:
+    job, query = running_query(fresh_home)
     query.reports += [report(0, rows=1), report(1, rows=2, dropped=3)]
-    job.look()
+    job.update()
     query.reports += [report(2, rows=4), report(3, rows=8, dropped=1), report(4, rows=0, executed=False)]
-    job.look()
-    assert (job.progress().done, job.progress().batch, job.dropped, query.looks) == (15, 3, 4, 2)
+    job.update()
+    assert (job.progress().done, job.progress().batch, job.dropped, query.report_reads) == (15, 3, 4, 2)
 
 
 def test_an_idle_trigger_is_no_batch_and_the_batch_after_it_has_its_number(fresh_home: Settings) -> None:
-    job, query = followed(fresh_home)
+    job, query = running_query(fresh_home)
     for each in (report(0, 5), report(1, 0, executed=False), report(1, 6), report(2, 0, executed=False)):
         query.reports.append(each)
-        job.look()
-    assert (job.progress().done, job.progress().batch, query.looks) == (11, 1, 1)
+        job.update()
+    assert (job.progress().done, job.progress().batch, query.report_reads) == (11, 1, 1)
 
 
 def test_what_a_job_last_did_is_kept_for_other_processes(fresh_home: Settings) -> None:
-    job, query = followed(fresh_home)
+    job, query = running_query(fresh_home)
     query.reports.append(report(3, rows=20))
-    job.look()
+    job.update()
     kept = last_progress("sessions", fresh_home, 1)
     assert kept == job.progress()
     assert (kept.kept_rows, kept.kept_bytes, kept.rows_per_second) == (20, 200, 10)

@@ -7,7 +7,7 @@ from streaming.query_errors import explain_failure
 
 
 @pytest.mark.parametrize(
-    ("raised", "told", "hint"),
+    ("raised", "message", "hint"),
     [
         (
             "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment. Call: listNodes",
@@ -27,7 +27,7 @@ from streaming.query_errors import explain_failure
         ("java.io.IOException: No space left on device", "No space left on device", "lakehouse stream run landing"),
     ],
 )
-def test_a_query_that_stopped_says_why_and_what_to_do(raised: str, told: str, hint: str) -> None:
+def test_a_query_that_stopped_says_why_and_what_to_do(raised: str, message: str, hint: str) -> None:
     found = explain_failure("landing", StreamingQueryException(raised))
-    assert told in str(found)
+    assert message in str(found)
     assert hint in found.hint

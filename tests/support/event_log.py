@@ -1,4 +1,4 @@
-"""Events told by hand for the oracle: a word and a clock make a valid record, and answers come back as plain rows."""
+"""A hand-made log for the oracle: a type and a time make a valid record, and results come back as plain rows."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -33,50 +33,50 @@ FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def moment(clock: str) -> datetime:
-    """Read a time, of the day of the tests if it names no other: 12:00, 12:00:00.001 or 2026-01-06T12:00."""
+    """Parse a time; without a date it is on the day of the tests: 12:00, 12:00:00.001 or 2026-01-06T12:00."""
     return datetime.fromisoformat(clock if "T" in clock else DAY + clock).replace(tzinfo=UTC)
 
 
 def written(time: datetime) -> str:
-    """Write a time as events carry it."""
+    """Format a time as in an event."""
     return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time.microsecond // 1000:03d}Z"
 
 
 def event(kind: str, event_id: str, clock: str, **fields: Any) -> dict[str, Any]:
-    """Make a valid event, some of its fields replaced, or left out where they are `...`."""
+    """Make a valid event; `fields` replace its fields, and `...` leaves one out."""
     head = {"event_id": event_id, "type": kind, "event_time": written(moment(clock)), "schema_version": 1}
     return {name: value for name, value in (head | FORMS[kind][1] | fields).items() if value is not ...}
 
 
-class Told:
+class EventLog:
     """Records in the order of the log."""
 
     def __init__(self) -> None:
         self.records: list[tuple[Any, ...]] = []
 
-    def say(
+    def add(
         self, kind: str, event_id: str, clock: str, arrival: str | None = None, partition: int = 0, **fields: Any
     ) -> None:
-        """Append an event, which arrives a second after it happened unless told otherwise."""
-        said = event(kind, event_id, clock, **fields)
+        """Append an event; it arrives one second after its event time unless `arrival` is given."""
+        added = event(kind, event_id, clock, **fields)
         arrived = moment(arrival) if arrival else moment(clock) + timedelta(seconds=1)
         topic = FORMS[kind][0]
-        key = said.get("order_id", said.get("user_id", "")).encode()
-        self.put(topic, json.dumps(said).encode(), key, arrived, partition)
+        key = added.get("order_id", added.get("user_id", "")).encode()
+        self.put(topic, json.dumps(added).encode(), key, arrived, partition)
 
     def put(self, topic: str, value: bytes | None, key: bytes | None, arrived: datetime, partition: int = 0) -> None:
-        """Append a record as it is."""
+        """Append a raw record."""
         offset = sum(1 for record in self.records if record[:2] == (topic, partition))
         self.records.append((topic, partition, offset, key, value, arrived))
 
     def verdicts(self, **options: Any) -> list[str]:
-        """Give the verdicts of all records, in the order in which they were told."""
+        """Return the verdicts of all records, in the order of the log."""
         rows = Oracle(from_rows(self.records)).classified(**options).to_pylist()
         found = {(row["topic"], row["partition"], row["offset"]): row["verdict"] for row in rows}
         return [found[record[:3]] for record in self.records]
 
     def rows(self, table: str, columns: str, **options: Any) -> list[tuple[Any, ...]]:
-        """Give some columns of a table, sorted, its times as short as they were told."""
+        """Return some columns of a table, sorted, with times in their shortest form."""
         answer = Oracle(from_rows(self.records)).table(table, **options).select(columns.split()).to_pylist()
         return sorted((tuple(_short(value) for value in row.values()) for row in answer), key=repr)
 

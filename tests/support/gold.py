@@ -1,54 +1,69 @@
-"""Gold in tests: simulated records landed batch by batch, every job run on them, and the oracle's answer beside."""
+"""Gold in tests: land simulated records batch by batch, run every job, and compare with the oracle."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 import deltalake
+from generated import generated, landed_topics
 from handmade import Lake
 from oracle import Oracle, from_rows
+from oracle.answers import waits
 
 from config.declarations import tables
 from config.settings import Settings
 from lake.batch_log import closed_until
 from lake.location import table_location
 from local.simulator.plan import Plan
-from local.simulator.shop import shard_records
+from local.simulator.shop import shard_records, topics_of
 from streaming.job import Job, in_stages, jobs
 from streaming.runner import Runner
 
 ANSWERS = ("silver.clicks_enriched", *(name for name in tables() if name.startswith("gold.")))
-# Their rows come out only when time has passed them.
-WAITING = {"gold.sessions", "gold.order_payments"}
+# Their rows are written only after the watermark has passed them.
+WAITING = {name for name in ANSWERS if waits(name)}
 
 
 def records_of(plan: Plan) -> list[tuple[Any, ...]]:
-    """Give a plan's records as the log has them, in the order of their arrival; all changes of users come first."""
+    """Return a plan's records as in the log, in the order of arrival; all changes of users come first.
+
+    Topics that the simulator does not know get generated events, a fifth of the plan's each.
+    """
     records = [record for shard in range(plan.shards) for record in shard_records(plan, shard)]
     records.sort(key=lambda record: (record.topic != "users", *record[2:4]))
+    sent = [(r.topic, r.partition, r.key, r.value, datetime.fromtimestamp(r.arrival_ms / 1000, UTC)) for r in records]
+    others = [topic for name, topic in landed_topics().items() if name not in topics_of(plan)]
+    for topic in others:
+        sent += generated(topic, plan.start, plan.length, plan.events // 5, plan.seed)
+    if others:
+        sent.sort(key=lambda record: (record[0] != "users", record[4]))
+    return numbered(sent)
+
+
+def numbered(sent: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Give records (topic, partition, key, value, arrival) their offsets, in the order in which they were sent."""
     offsets: Counter[tuple[str, int]] = Counter()
     found = []
-    for r in records:
-        arrival = datetime.fromtimestamp(r.arrival_ms / 1000, UTC)
-        found.append((r.topic, r.partition, offsets[r.topic, r.partition], r.key, r.value, None, arrival))
-        offsets[r.topic, r.partition] += 1
+    for topic, partition, key, value, arrival in sent:
+        found.append((topic, partition, offsets[topic, partition], key, value, None, arrival))
+        offsets[topic, partition] += 1
     return found
 
 
 def catch_up(lake: Lake, names: Sequence[str] = ()) -> None:
-    """Run every job that follows tables, or those named, until it has caught up."""
+    """Run every job that reads tables, or the named ones, until it has caught up."""
     chosen = [job for job in followers() if not names or job.name in names]
     Runner(lake.settings, lake.spark).run(chosen, until_caught_up=True)
 
 
 def followers() -> list[Job]:
-    """Give every job that follows tables, in the order in which data flows."""
+    """Return every job that reads tables, in data-flow order."""
     return [job for stage in in_stages([job for job in jobs().values() if job.reads]) for job in stage]
 
 
 def configured(lake: Lake, **values: Any) -> None:
-    """Change settings of streaming."""
+    """Change settings in `streaming`."""
     streaming = lake.settings.streaming.model_copy(update=values)
     lake.settings = lake.settings.model_copy(update={"streaming": streaming})
 
@@ -61,7 +76,7 @@ def differences(
     *,
     all_closed: bool = False,
 ) -> dict[str, tuple[list[str], list[str]]]:
-    """Compare every table with the oracle: by table, the rows that are missing and those that should not be there."""
+    """Compare every table with the oracle: by table, the missing rows and the extra rows."""
     oracle = Oracle(from_rows([(*record[:5], record[6]) for record in records]))
     found = {}
     for name in names:
@@ -77,7 +92,7 @@ def differences(
 
 
 def rows_of(settings: Settings, name: str, columns: list[str]) -> Counter[str]:
-    """Read a table as rows that can be compared."""
+    """Read a table as comparable rows."""
     table = deltalake.DeltaTable(str(table_location(settings, tables()[name].name)))
     rows = table.to_pyarrow_dataset().to_table(columns=columns, use_threads=False)
     return Counter(map(repr, rows.to_pylist()))

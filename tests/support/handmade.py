@@ -1,8 +1,10 @@
-"""Hand-made records, and landing them without a broker: what a micro-batch does, not where it comes from."""
+"""Hand-made records, and landing without a broker: tests what a micro-batch does, not where it comes from."""
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import deltalake
@@ -22,7 +24,7 @@ RECORD = (
 
 
 def iso(moment: datetime) -> str:
-    """Write a time as events carry it."""
+    """Format a time as in an event."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
@@ -59,7 +61,7 @@ class Log:
     def send(
         self, value: Any, topic: str = "clicks", arrival: datetime | None = None, key: Any = ..., partition: int = 0
     ) -> int:
-        """Append a record; a dictionary is an event and brings its own key."""
+        """Append a record; a dictionary is an event, and its key is taken from it."""
         offset = sum(1 for record in self.records if record[:2] == (topic, partition))
         if isinstance(value, dict):
             key = value.get("user_id", value.get("order_id")) if key is ... else key
@@ -72,11 +74,18 @@ class Log:
 
 
 class Lake:
-    """Tables of one empty home, landed batch by batch."""
+    """The tables of one home, landed batch by batch."""
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.spark, self.settings, self.batches = spark, settings, 0
         create_missing(job().writes, settings, 1)
+
+    def copied(self, folder: Path) -> "Lake":
+        """Copy the tables into another home: milliseconds, where landing them takes seconds."""
+        shutil.copytree(self.settings.home, folder, dirs_exist_ok=True)
+        copy = Lake(self.spark, self.settings.at(folder))
+        copy.batches = self.batches
+        return copy
 
     def land(
         self,
@@ -85,20 +94,20 @@ class Lake:
         epoch: int = 1,
         landed: dict[str, int] | None = None,
     ) -> None:
-        """Land records as the next micro-batch, or as a given one again."""
+        """Land records as the next micro-batch, or repeat a given one."""
         number = self.batches if batch is None else batch
         rows = parse_and_validate(self.spark.createDataFrame(records, RECORD))
         land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), already_landed=landed or {}))
         self.batches = number + 1
 
     def rows(self, table: str) -> list[Row]:
-        """Read a table in the order of the log; without Spark, which takes a second for each."""
+        """Read a table in the order of the log; without Spark, which takes a second per table."""
         path = str(table_location(self.settings, table))
         rows = deltalake.DeltaTable(path).to_pyarrow_dataset().to_table(use_threads=False)
         return [_row(row) for row in rows.sort_by([("partition", "ascending"), ("offset", "ascending")]).to_pylist()]
 
     def contents(self) -> dict[str, set[str]]:
-        """Give all that landing wrote, table by table, in a form that can be compared."""
+        """Return the rows that landing wrote, by table, in a comparable form."""
         return {name: {repr(row) for row in self.rows(name)} for name in job().writes}
 
 

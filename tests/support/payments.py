@@ -1,4 +1,4 @@
-"""Failed payments in the log, the stand-in of the API, and what both say afterwards."""
+"""Failed payments: write them to the log, serve the stand-in of the payment API, read the results of both."""
 
 import json
 import os
@@ -21,12 +21,12 @@ from local.payment_api.behaviour import Behaviour
 from local.payment_api.server import PaymentApi
 
 QUICK = ReactorSettings(
-    call_seconds=0.5, first_wait_seconds=0.01, longest_wait_seconds=0.02, open_seconds=0.05, tries=6, failures_to_open=5
+    call_seconds=60, first_wait_seconds=0.01, longest_wait_seconds=0.02, open_seconds=0.05, tries=6, failures_to_open=5
 )
 
 
 def written(event: dict[str, Any]) -> bytes:
-    """Write an event as its producers do."""
+    """Serialize an event as its producers do."""
     return json.dumps(event, separators=(",", ":")).encode()
 
 
@@ -48,37 +48,37 @@ def payment(**fields: Any) -> dict[str, Any]:
 
 
 def send(settings: Settings, *events: dict[str, Any] | bytes | None, topic: str = "payments") -> None:
-    """Write events into the log as their producers do, and anything else as it is."""
+    """Write events to the log as their producers do, and raw values unchanged."""
     with closing(KafkaProducer(**python_options(settings))) as producer:
         for event in events:
             key, value = (event["order_id"], written(event)) if isinstance(event, dict) else ("o1", event)
             producer.send(topic, value, key=key.encode()).get(timeout=30)
 
 
-def told(settings: Settings, topic: str) -> list[dict[str, Any]]:
-    """Read what a topic tells those who read only what is committed."""
+def committed(settings: Settings, topic: str) -> list[dict[str, Any]]:
+    """Read the committed records of a topic."""
     with closing(KafkaConsumer(**python_options(settings), isolation_level="read_committed")) as consumer:
-        places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
-        consumer.assign(places)
-        consumer.seek_to_beginning(*places)
-        ends = consumer.end_offsets(places)
+        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
+        consumer.assign(partitions)
+        consumer.seek_to_beginning(*partitions)
+        ends = consumer.end_offsets(partitions)
         found: list[dict[str, Any]] = []
-        while any(consumer.position(place) < ends[place] for place in places):
+        while any(consumer.position(each) < ends[each] for each in partitions):
             for records in consumer.poll(timeout_ms=200).values():
                 found += [json.loads(record.value) for record in records]
         return found
 
 
 def outcomes(settings: Settings, *events: dict[str, Any]) -> list[list[str]]:
-    """Give, for each failed payment, the outcomes that payment_retries tells."""
-    all_told = told(settings, "payment_retries")
-    return [[one["outcome"] for one in all_told if one["retry_of"] == event["event_id"]] for event in events]
+    """Return, for each failed payment, its outcomes in payment_retries."""
+    retries = committed(settings, "payment_retries")
+    return [[one["outcome"] for one in retries if one["retry_of"] == event["event_id"]] for event in events]
 
 
 def ask(
     address: str, method: str, path: str, body: Any = None, key: str | None = None, seconds: float = 10
 ) -> tuple[int, dict[str, Any]]:
-    """Ask the API over HTTP."""
+    """Send a request to the API."""
     connection = HTTPConnection(address.removeprefix("http://"), timeout=seconds)
     content = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     with closing(connection):
@@ -88,20 +88,20 @@ def ask(
 
 
 def effects(address: str, *events: dict[str, Any]) -> list[int]:
-    """Give, for each failed payment, how often it took effect at the API."""
+    """Return, for each failed payment, how often it took effect at the API."""
     keys = ask(address, "GET", "/effects")[1]["keys"]
     return [keys.get(event["event_id"], {"effects": 0})["effects"] for event in events]
 
 
 def calls(address: str, *events: dict[str, Any]) -> list[int]:
-    """Give, for each failed payment, how often the API was called for it."""
+    """Return, for each failed payment, how often the API was called for it."""
     keys = ask(address, "GET", "/effects")[1]["keys"]
     return [keys.get(event["event_id"], {"calls": 0})["calls"] for event in events]
 
 
 @contextmanager
 def serving(settings: Settings, behaviour: Behaviour | None = None) -> Iterator[PaymentApi]:
-    """Serve the API from a thread."""
+    """Serve the API in a thread."""
     api = PaymentApi(settings, behaviour)
     thread = Thread(target=api.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -113,7 +113,7 @@ def serving(settings: Settings, behaviour: Behaviour | None = None) -> Iterator[
 
 
 def start(package: str, *arguments: str, home: Path, **environ: str) -> subprocess.Popen[str]:
-    """Start a command in a process of its own, without the time that the other commands take to load."""
+    """Start a command in its own process; the other commands are not imported, which saves time."""
     program = f"from {package}.commands import app; app()"
     return subprocess.Popen(
         [sys.executable, "-c", program, *arguments],
@@ -125,9 +125,9 @@ def start(package: str, *arguments: str, home: Path, **environ: str) -> subproce
     )
 
 
-def until(holds: Callable[[], bool], seconds: float = 30) -> None:
+def until(holds: Callable[[], bool], seconds: float = 300) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < deadline, "it did not come about in time"
+        assert time.monotonic() < deadline, "the condition did not hold in time"
         time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Commands as a user runs them, each in a process of its own, and ways to kill it in the middle of its work."""
+"""Commands as a user runs them, each in its own process, and ways to kill a command in the middle of its work."""
 
 import os
 import signal
@@ -16,14 +16,14 @@ LAKEHOUSE = [sys.executable, "-m", "lakehouse"]
 
 
 def lakehouse(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, or to the failpoint that its environment names, and to the end of its Spark."""
+    """Run a command to its end, or to the failpoint in its environment, and wait until its Spark has ended."""
     return subprocess.run(
         [*LAKEHOUSE, *arguments], cwd=ROOT, env=os.environ | environ, capture_output=True, text=True, check=False
     )
 
 
 def killed_at(place: str, *arguments: str, **environ: str) -> None:
-    """Run a command that is killed at a failpoint; it must come there."""
+    """Run a command that is killed at a failpoint; fail if it never reaches it."""
     done = lakehouse(*arguments, **environ | {"LAKEHOUSE_FAILPOINT": place})
     assert done.returncode == -signal.SIGKILL, f"{place}: {done.stdout}{done.stderr}"
 
@@ -42,14 +42,14 @@ def killed_when(holds: Callable[[IO[str]], bool], *arguments: str) -> bool:
             until(lambda: holds(said_so_far) or process.poll() is not None, seconds=600)
         finally:
             process.kill()
-        # Its Spark has the same output: at the end of it both are gone, and nobody writes any more.
+        # Its Spark shares the output: when the output ends, both processes are gone and nothing writes any more.
         said, _ = process.communicate()
     assert process.returncode in (0, -signal.SIGKILL), said
     return process.returncode != 0
 
 
 def kill_broker(broker: Broker) -> None:
-    """Kill a broker, and see it gone."""
+    """Kill a broker, and wait until it is gone."""
     pid = broker.status().pid
     assert pid
     os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The web edge in tests: raw clicks into a real log, what an unhurt router makes of them, and what is there."""
+"""The web edge in tests: write raw clicks to a real log; compare the expected and the actual output of the router."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
 
 class Written(NamedTuple):
-    """What matters of a record in the log, whichever offset it has."""
+    """The content of a record in the log, without its offset."""
 
     key: bytes | None
     value: bytes
@@ -47,19 +47,19 @@ def raw(**fields: Any) -> dict[str, Any]:
 
 
 def records_of(plan: Plan, topic: str) -> list[Record]:
-    """Give a plan's records of one topic in the order in which they arrive."""
+    """Return a plan's records of one topic in the order of arrival."""
     records = [record for shard in range(plan.shards) for record in shard_records(plan, shard)]
     return sorted((record for record in records if record.topic == topic), key=lambda record: record[2:4])
 
 
 def new_pace(settings: Settings) -> PageRate:
-    """Begin to count pages, as the router does."""
+    """Return a new page counter with the settings of the router."""
     rules = settings.router
     return PageRate(rules.bot_pages, int(rules.bot_seconds * 1000), rules.bot_reach)
 
 
 def decided(settings: Settings, records: list[Record]) -> list[Decision]:
-    """Decide on records as one process would that is never disturbed."""
+    """Route records as one uninterrupted process does."""
     paces: dict[int, PageRate] = defaultdict(lambda: new_pace(settings))
     offsets: dict[int, Iterator[int]] = defaultdict(count)
     return [
@@ -68,7 +68,7 @@ def decided(settings: Settings, records: list[Record]) -> list[Decision]:
 
 
 def clicks_of(settings: Settings, records: list[Record]) -> dict[int, list[Written]]:
-    """Say what must be in `clicks` once the records are routed: by partition, in their order."""
+    """Return the expected records of `clicks` after routing: by partition, in order."""
     found: dict[int, list[Written]] = defaultdict(list)
     for record, decision in zip(records, decided(settings, records), strict=True):
         if decision.outcome == "kept":
@@ -78,7 +78,7 @@ def clicks_of(settings: Settings, records: list[Record]) -> dict[int, list[Writt
 
 
 def send(settings: Settings, records: list[Record]) -> None:
-    """Write records into the log, with their header and time of arrival."""
+    """Write records to the log, with their headers and arrival times."""
     with closing(KafkaProducer(**python_options(settings), linger_ms=100, batch_size=262_144)) as producer:
         futures = [
             producer.send(r.topic, r.value, r.key, list(_headers(r)), r.partition, r.arrival_ms) for r in records
@@ -88,7 +88,7 @@ def send(settings: Settings, records: list[Record]) -> None:
 
 
 def committed_since(settings: Settings, before: Offsets, topic: str) -> dict[int, list[Any]]:
-    """Read what committed transactions, and others, have written to a topic since then, by partition."""
+    """Read the committed records of a topic since some offsets, by partition."""
     places = [TopicPartition(*place) for place in before if place[0] == topic]
     found: dict[int, list[Any]] = defaultdict(list)
     options = {**python_options(settings), "isolation_level": "read_committed", "enable_auto_commit": False}
@@ -104,7 +104,7 @@ def committed_since(settings: Settings, before: Offsets, topic: str) -> dict[int
 
 
 def clicks_since(settings: Settings, before: Offsets) -> dict[int, list[Written]]:
-    """Read what is in `clicks` since then, in the form of `clicks_of`."""
+    """Read the records of `clicks` since some offsets, in the form of `clicks_of`."""
     return {
         partition: [Written(r.key, r.value, tuple(r.headers), r.timestamp) for r in records]
         for partition, records in committed_since(settings, before, "clicks").items()

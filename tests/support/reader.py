@@ -2,19 +2,29 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+from payments import until
 
 from config.settings import ROOT
 
+SERVER = "tests/support/command_server.py"
+
 
 class Reader:
-    """Runs what a page says to run, and edits what it says to edit."""
+    """Runs what a page says to run, and edits what it says to edit.
 
-    def __init__(self, folder: Path) -> None:
-        self.copy = folder / "copy"
+    one_process: all commands between two edits run in one process, so that Spark starts once for all of them. A reader
+    starts a process for each; the long form of a guide does too.
+    """
+
+    def __init__(self, folder: Path, *, one_process: bool) -> None:
+        self.copy, self.folder = folder / "copy", folder
         files = subprocess.run(
             ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, stdout=-1, check=True
         )
@@ -28,6 +38,12 @@ class Reader:
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "COLUMNS": "200",
         }
+        # Not in the folder of the test: the path of a socket may have a hundred characters.
+        self._socket = Path(tempfile.mkdtemp()) / "commands"
+        self._server: subprocess.Popen[bytes] | None = None
+        self._one_process = one_process
+        if one_process:
+            self._put_in_place_of_lakehouse()
 
     def follow(self, page: str) -> list[str]:
         """Do all that a page says, and give what was printed, block by block."""
@@ -36,21 +52,57 @@ class Reader:
 
     def run(self, script: str) -> str:
         """Run a block of commands; the first that fails ends it."""
+        if self._one_process and self._server is None:
+            self._serve()
         return self._done(["bash", "-euo", "pipefail", "-c", script], None)
 
+    def close(self) -> None:
+        """Stop what runs for this reader."""
+        self.run("lakehouse broker stop")
+        self._end()
+        self._socket.parent.rmdir()
+
     def _apply(self, diff: str) -> str:
+        self._end()  # what runs has read the file that changes
         return self._done(["git", "apply"], diff)
 
     def _done(self, command: list[str], given: str | None) -> str:
-        done = subprocess.run(
-            command,
-            cwd=self.copy,
-            env=self.environ,
-            input=given,
-            text=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,  # as a terminal shows it
-            check=False,
+        # A file, not a pipe: a JVM that a command leaves behind would hold the pipe open.
+        with tempfile.TemporaryFile("w+") as said:
+            done = subprocess.run(
+                command,
+                cwd=self.copy,
+                env=self.environ,
+                input=given,
+                text=True,
+                stdout=said,
+                stderr=subprocess.STDOUT,  # as a terminal shows it
+                check=False,
+            )
+            said.seek(0)
+            text = said.read()
+        assert done.returncode == 0, text
+        return text
+
+    def _put_in_place_of_lakehouse(self) -> None:
+        command = self.folder / "bin" / "lakehouse"
+        command.parent.mkdir()
+        words = shlex.join([sys.executable, str(self.copy / SERVER), "run", str(self._socket)])
+        command.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        command.chmod(0o755)
+        self.environ["PATH"] = f"{command.parent}{os.pathsep}{self.environ['PATH']}"
+
+    def _serve(self) -> None:
+        server = subprocess.Popen(
+            [sys.executable, str(self.copy / SERVER), str(self._socket)], cwd=self.copy, env=self.environ
         )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+        self._server = server
+        until(lambda: self._socket.exists() or server.poll() is not None, seconds=120)
+        assert server.poll() is None
+
+    def _end(self) -> None:
+        if self._server:
+            self._server.terminate()
+            self._server.wait()
+            self._socket.unlink()
+            self._server = None

@@ -73,11 +73,11 @@ def test_compose_has_the_versions_that_the_project_is_built_on() -> None:
 
 
 def test_the_kafka_of_compose_behaves_as_the_embedded_one() -> None:
-    told = parsed("compose.yaml")["services"]["kafka"]["environment"]
+    environ = parsed("compose.yaml")["services"]["kafka"]["environment"]
     embedded = dict(re.findall(r"^([a-z.]+)=(.+)$", (ROOT / "config" / "broker.properties").read_text(), re.M))
     same = {name: value for name, value in embedded.items() if "{{" not in value}
-    for variable, value in told.items():
+    for variable, value in environ.items():
         name = variable.removeprefix("KAFKA_").lower().replace("_", ".")
         assert name in embedded, variable
         assert name not in same or same[name] == value, variable
-    assert all("127.0.0.1" in address for address in told["KAFKA_LISTENERS"].split(","))
+    assert all("127.0.0.1" in address for address in environ["KAFKA_LISTENERS"].split(","))

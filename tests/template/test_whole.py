@@ -1,5 +1,6 @@
 """Each architecture is whole in itself: style, types, commands, documents and models, without what was left out."""
 
+import ast
 import re
 import shutil
 import sys
@@ -12,16 +13,22 @@ import yaml
 from config.settings import ROOT
 from tests.template.baking import LEFT_OUT, alone, files_of, run, run_in
 
-pytestmark = [pytest.mark.template, pytest.mark.parametrize("architecture", sorted(LEFT_OUT))]
+pytestmark = pytest.mark.template
+each = pytest.mark.parametrize("architecture", sorted(LEFT_OUT))
+# `both` is this very project, as another test shows: its style and documents are those checked here.
+each_smaller = pytest.mark.parametrize("architecture", ["kappa", "lambda"])
 Bake = Callable[..., Path]
 
 
+@each_smaller
 def test_its_style_is_clean(bake: Bake, architecture: str) -> None:
     for check in (("check",), ("format", "--check")):
         done = run_in(bake(architecture), "ruff", *check, "--no-cache", ".")
         assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
+@each
 def test_its_types_are_clean(bake: Bake, architecture: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     cache = tmp_path_factory.getbasetemp() / "types"  # shared: most files are the same in each
     if not cache.exists() and (ROOT / ".mypy_cache").exists():
@@ -30,6 +37,7 @@ def test_its_types_are_clean(bake: Bake, architecture: str, tmp_path_factory: py
     assert done.returncode == 0, done.stdout
 
 
+@each_smaller
 def test_its_commands_are_those_of_its_features(bake: Bake, architecture: str) -> None:
     done = run_in(bake(architecture), "lakehouse", "--help")
     assert done.returncode == 0, done.stderr
@@ -38,25 +46,47 @@ def test_its_commands_are_those_of_its_features(bake: Bake, architecture: str) -
     assert {name: name in found for name in groups} == groups
 
 
+@each_smaller
 def test_its_documents_and_makefile_say_what_is_true(bake: Bake, architecture: str) -> None:
     tests = ("tests/test_docs.py", "tests/test_makefile.py")
     done = run_in(bake(architecture), "pytest", "-q", "-p", "no:cacheprovider", *tests)
     assert done.returncode == 0, done.stdout[-3000:]
 
 
-def test_no_file_speaks_of_a_module_or_model_that_is_not_there(bake: Bake, architecture: str) -> None:
+@each
+def test_no_file_imports_a_module_or_refers_to_a_model_that_is_not_there(bake: Bake, architecture: str) -> None:
     project = bake(architecture)
     models = {Path(name).stem for name in files_of(project) if name.startswith("models/") and name.endswith(".sql")}
     for name in files_of(project):
         text = (project / name).read_text()
         if name.endswith(".py"):
-            for module in re.findall(r"^\s*(?:from|import) ((?:batch|streaming\.replay)[\w.]*)", text, re.M):
-                found = project / module.replace(".", "/")
-                assert found.is_dir() or found.with_suffix(".py").is_file(), f"{name}: {module}"
+            missing = [
+                module for module in imported(text) if is_module(ROOT, module) and not is_module(project, module)
+            ]
+            assert missing == [], name
         if name.startswith("models/"):
             assert set(re.findall(r"""\bref\(["'](\w+)["']\)""", text)) <= models, name
 
 
+def imported(text: str) -> set[str]:
+    """Name all that a file imports, modules and what is in them."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def is_module(root: Path, name: str) -> bool:
+    for path in (root / name.replace(".", "/"), root / "tests" / "support" / name.replace(".", "/")):
+        if path.with_suffix(".py").is_file() or (path / "__init__.py").is_file():
+            return True
+    return False
+
+
+@each
 def test_its_dbt_sources_are_its_tables(bake: Bake, architecture: str) -> None:
     project = bake(architecture)
     tables = {path.stem for path in (project / "config" / "tables").glob("[a-z]*.yaml")}
@@ -74,6 +104,7 @@ def test_its_dbt_files_are_those_of_its_tables(bake: Bake, architecture: str) ->
     assert (done.returncode, done.stdout.strip()) == (0, "Every file is up to date."), done.stdout + done.stderr
 
 
+@each_smaller
 def test_no_setting_is_left_without_its_feature(bake: Bake, architecture: str) -> None:
     code = "from config.settings import Settings as S; print(*S.model_fields)"
     project = bake(architecture)

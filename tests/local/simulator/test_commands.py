@@ -40,14 +40,14 @@ def test_a_broker_that_never_ran_is_named_with_the_command_that_starts_it(
 
 
 def test_the_summary_adds_up() -> None:
-    told = Truth(
+    truth = Truth(
         records={"clicks": 1_210, "users": 5},
         events={"clicks": {"page_view": 1_200}, "users": {"user_changed": 5}},
         late={"clicks": ["a", "b"]},
         duplicates={"clicks": ["c"] * 7},
         malformed={"clicks": {"d": "empty"}},
     )
-    table = summary(told)
+    table = summary(truth)
     cells = [list(column.cells) for column in table.columns]
     assert [column[0] for column in cells] == ["clicks", "1,210", "1,200", "2", "7", "1", "0"]
     assert [column[-1] for column in cells] == ["all", "1,215", "1,205", "2", "7", "1", "0"]

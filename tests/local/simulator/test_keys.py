@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from kafka.partitioner.default import murmur2 as theirs
 
-from local.simulator.keys import murmur2, partition_of, places
+from local.simulator.keys import murmur2, partition_of, partitions_of
 
 # From Kafka's own UtilsTest.
 VECTORS = {
@@ -31,5 +31,5 @@ def test_kafka_python_chooses_the_same_partitions() -> None:
 
 def test_many_keys_at_once_go_where_each_would_go() -> None:
     keys = [f"o{number:012x}" for number in range(100)]
-    together = places(murmur2(np.array([list(key.encode()) for key in keys], np.uint8)), 5)
+    together = partitions_of(murmur2(np.array([list(key.encode()) for key in keys], np.uint8)), 5)
     assert together.tolist() == [partition_of(key.encode(), 5) for key in keys]

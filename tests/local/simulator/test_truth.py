@@ -91,7 +91,7 @@ def test_the_same_run_is_refused_a_second_time(home: Settings) -> None:
 
 def test_a_run_that_was_broken_off_has_no_truth(home: Settings) -> None:
     truth.begin(home, Plan())
-    with pytest.raises(LakehouseError, match="broken off"):
+    with pytest.raises(LakehouseError, match="was interrupted"):
         truth.read_truth(home)
     with pytest.raises(LakehouseError, match="a part of"):
         truth.refuse_again(home, Plan(), log_is_empty=False)

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from handmade import NOON, Lake, Log, change, click
 from pyspark.sql import SparkSession
 
+from config.settings import Settings
 from lake import ledger, tables
 from streaming.landing import write
 
@@ -57,9 +59,10 @@ def test_a_copy_is_found_in_an_earlier_batch_also_when_the_first_was_late(lake: 
     assert [row.event_id for row in lake.rows("silver.clicks")] == ["a"]
 
 
-@pytest.fixture
-def tangled(log: Log) -> list[tuple[Any, ...]]:
+@pytest.fixture(scope="module")
+def tangled() -> list[tuple[Any, ...]]:
     """Copies, reused ids, late and broken records and changes of users, over two partitions."""
+    log = Log()
     for n in range(6):
         log.send(click(f"e{n}", NOON + timedelta(minutes=n)), partition=n % 2)
         log.send(change(f"c{n}", NOON + timedelta(minutes=9 - n), "gold" if n % 2 else "silver"), topic="users")
@@ -80,6 +83,26 @@ def test_the_tables_are_the_same_for_any_batching(lake: Lake, another_lake: Any,
         assert other.contents() == lake.contents()
 
 
+@pytest.fixture(scope="module")
+def begun(
+    spark: SparkSession, settings: Settings, tangled: list[Any], tmp_path_factory: pytest.TempPathFactory
+) -> Lake:
+    """The first batch, landed with one write at a time, so that nothing after a failpoint has happened."""
+    mine = settings.at(tmp_path_factory.mktemp("begun"))
+    streaming = mine.streaming.model_copy(update={"parallel_writes": 1})
+    lake = Lake(spark, mine.model_copy(update={"streaming": streaming}))
+    lake.land(tangled[:4])
+    return lake
+
+
+@pytest.fixture(scope="module")
+def undisturbed(begun: Lake, tangled: list[Any], tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The same, with the second batch landed."""
+    lake = begun.copied(tmp_path_factory.mktemp("undisturbed"))
+    lake.land(tangled[4:])
+    return lake
+
+
 class Killed(Exception):
     """Stands for the end of the process."""
 
@@ -97,15 +120,9 @@ class Killed(Exception):
     ],
 )
 def test_a_batch_broken_off_after_any_commit_is_repeated_without_a_trace(
-    lake: Lake, another_lake: Any, tangled: list[Any], place: str, monkeypatch: pytest.MonkeyPatch
+    begun: Lake, undisturbed: Lake, tangled: list[Any], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    another = another_lake()
-    another.land(tangled[:4])
-    another.land(tangled[4:])
-    lake.settings = lake.settings.model_copy(
-        update={"streaming": lake.settings.streaming.model_copy(update={"parallel_writes": 1})}
-    )
-    lake.land(tangled[:4])
+    lake = begun.copied(tmp_path)
     with monkeypatch.context() as patch:
         for module in (tables, ledger):
             patch.setattr(module, "failpoint", lambda name: _die(name, f"after {place}"))
@@ -114,8 +131,8 @@ def test_a_batch_broken_off_after_any_commit_is_repeated_without_a_trace(
     recorded = {row["batch"] for row in ledger.entries(lake.settings)}
     assert recorded == ({0, 1} if place == "ops.ledger" else {0})
     lake.land(tangled[4:], batch=1)
-    assert lake.contents() == another.contents()
-    assert _terms(lake) == _terms(another)
+    assert lake.contents() == undisturbed.contents()
+    assert _terms(lake) == _terms(undisturbed)
 
 
 def test_after_a_reset_an_unfinished_batch_is_completed_not_doubled(

@@ -44,10 +44,14 @@ def test_a_gap_of_just_thirty_minutes_does_not_end_a_session(spark: SparkSession
     views = [{"type": "page_view", "user_id": user, "at": at} for user, times in visits.items() for at in times]
     order = {"type": "order_placed", "user_id": "a", "at": "12:45:00"}
     found = sessions(table(spark, "silver.clicks", *views), table(spark, "silver.orders", order)).collect()
-    told = {
+    by_start = {
         (row.user_id, row.session_start.strftime("%H:%M:%S")): (row.events, row.pages, row.converted) for row in found
     }
-    assert told == {("a", "12:00:00"): (3, 2, True), ("b", "12:00:00"): (1, 1, False), ("b", "12:30:00"): (1, 1, False)}
+    assert by_start == {
+        ("a", "12:00:00"): (3, 2, True),
+        ("b", "12:00:00"): (1, 1, False),
+        ("b", "12:30:00"): (1, 1, False),
+    }
 
 
 def test_a_click_belongs_to_its_impression_for_just_five_minutes(spark: SparkSession) -> None:

@@ -154,7 +154,7 @@ class Trial:
         return self.retrier.settle(read(**fields))
 
     def tell(self, **behaviour: Any) -> None:
-        self.api.behaviours.tell(Behaviour(**behaviour))
+        self.api.behaviours.change(Behaviour(**behaviour))
 
 
 @pytest.fixture
@@ -177,7 +177,10 @@ def test_failures_are_tried_again_and_the_payment_takes_effect_once(trial: Trial
 
 
 @pytest.mark.parametrize("behaviour", [{"mode": "lose"}, {"mode": "slow", "seconds": 2}])
-def test_an_answer_that_does_not_come_back_is_asked_for_again_with_the_same_key(trial: Trial, behaviour: Any) -> None:
+def test_an_answer_that_does_not_come_back_is_asked_for_again_with_the_same_key(
+    api: PaymentApi, behaviour: Any
+) -> None:
+    trial = Trial(api, QUICK.model_copy(update={"call_seconds": 0.5}))
     trial.tell(calls=1, **behaviour)
     settled = trial.settle(event_id="e1")
     assert (settled.attempts, settled.outcome) == (2, trial.api.outcome("e1"))
@@ -213,7 +216,9 @@ def test_a_payment_that_always_fails_is_abandoned_after_its_last_try_and_the_nex
 @pytest.mark.parametrize("mode", [Mode.FAIL, Mode.HANG])
 @pytest.mark.parametrize("tries", [2, 20])
 def test_while_the_api_is_down_as_a_whole_no_payment_is_abandoned(api: PaymentApi, mode: Mode, tries: int) -> None:
-    trial = Trial(api, QUICK.model_copy(update={"tries": tries, "call_seconds": 0.1}))
+    # Only where it hangs a call has to be given up; on a busy machine an answer may take long.
+    patience = {"call_seconds": 0.5} if mode == Mode.HANG else {}
+    trial = Trial(api, QUICK.model_copy(update={"tries": tries, **patience}))
     trial.tell(mode=mode)
     found: list[Settled] = []
     thread = Thread(target=lambda: found.append(trial.settle(event_id="e1")))
@@ -223,7 +228,7 @@ def test_while_the_api_is_down_as_a_whole_no_payment_is_abandoned(api: PaymentAp
     until(lambda: trial.breaker.open_for > 5 * QUICK.open_seconds)
     assert api.store.totals()[0] == before, "an open circuit lets no call through"
     trial.tell(mode="normal")
-    thread.join(timeout=10)
+    thread.join(timeout=300)
     assert [each.outcome for each in found] == [api.outcome("e1")]
     assert api.store.totals() == (before + 1, 1)
 
@@ -243,5 +248,5 @@ def test_asked_to_stop_no_wait_is_waited_out(api: PaymentApi, waits: dict[str, f
     thread.start()
     until(lambda: api.store.totals()[0] > 0)
     trial.stop.set()
-    thread.join(timeout=10)
+    thread.join(timeout=300)
     assert ended

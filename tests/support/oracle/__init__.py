@@ -1,4 +1,4 @@
-"""Oracle: the raw records of the log -> what silver and gold must hold, worked out in DuckDB from the contracts alone.
+"""Oracle: the raw records of the log -> what silver and gold must hold, computed in DuckDB from the contracts alone.
 
 It shares nothing with the project: a mistake in the project's constants, rules or readings cannot hide in both.
 

@@ -27,14 +27,14 @@ _PATIENCE_SECONDS = 60
 
 
 def from_rows(rows: Iterable[tuple[Any, ...]]) -> duckdb.DuckDBPyConnection:
-    """Take records as tuples (topic, partition, offset, key, value, arrival time or its milliseconds)."""
+    """Load records from tuples (topic, partition, offset, key, value, arrival time or its milliseconds)."""
     log = _empty()
     _append(log, list(rows))
     return log
 
 
 def from_kafka(servers: str, topics: Iterable[str]) -> duckdb.DuckDBPyConnection:
-    """Read all committed records of some topics, from the beginning to where they end now."""
+    """Read all committed records of some topics, from the beginning to the current end."""
     log = _empty()
     consumer = KafkaConsumer(
         bootstrap_servers=servers,
@@ -61,15 +61,15 @@ def from_kafka(servers: str, topics: Iterable[str]) -> duckdb.DuckDBPyConnection
 
 
 def from_bronze(folder: Path | str) -> duckdb.DuckDBPyConnection:
-    """Read the archive where it lies: the data files of a Delta table that is only ever appended to."""
+    """Read the archive in place: the data files of an append-only Delta table."""
     log = _connect()
-    # Given as addresses: a blank in a folder's name is %20 there.
+    # File names are URIs: a space in a folder's name is %20.
     files = [unquote(address) for address in DeltaTable(folder).file_uris()]
     if not files:
         log.execute(_CREATE)
         return log
     names = ", ".join("'" + name.replace("'", "''") + "'" for name in files)
-    # Asking for microseconds of the epoch is the same for times with and without a zone.
+    # Microseconds since the epoch are the same for timestamps with and without a time zone.
     log.execute(f"""
         create temp view records as
         select topic, "partition", "offset", key, value, make_timestamp(epoch_us(arrival_time)) as arrival_time
@@ -106,7 +106,7 @@ def _append(log: duckdb.DuckDBPyConnection, rows: list[tuple[Any, ...]]) -> None
 
 
 def _until_the_end(consumer: Any, places: list[TopicPartition]) -> Iterator[Any]:
-    """Hand out records until every partition is read to its end; marks of transactions move it on without a record."""
+    """Yield records until every partition is read to its end; transaction markers advance it without a record."""
     consumer.assign(places)
     consumer.seek_to_beginning(*places)
     left = consumer.end_offsets(places)

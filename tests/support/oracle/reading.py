@@ -1,6 +1,7 @@
-"""Reading: records -> one table per topic, typed, each row marked valid or not; set by set, none by itself."""
+"""Reading: records -> one table per topic, typed, each row marked valid or not; in sets, not row by row."""
 
-from oracle.forms import FORMS, Field, Form
+from oracle.forms import Field, Form
+from oracle.topics import FORMS
 
 MACROS = r"""
 -- DuckDB's own reader lets a trailing comma pass. A quick look clears nearly all; only the rest lose their texts, so
@@ -27,7 +28,7 @@ end;
 
 
 def typed(topic: str) -> str:
-    """Write the statement that reads and judges the records of a topic."""
+    """Return the SQL statement that parses and validates the records of a topic."""
     form = FORMS[topic]
     columns = ",\n    ".join(f"{place.kind}_of(kinds[{n}], texts[{n}]) as {name}" for n, (name, place) in _listed(form))
     return f"""
@@ -65,9 +66,9 @@ from typed
 
 
 def looked_over(topic: str) -> str:
-    """Write the statement that refuses documents with a key twice at any depth, or with NaN or Infinity for a number.
+    """Return the SQL that rejects documents with a duplicate key at any depth, or with NaN or Infinity as a number.
 
-    A document whose keys are as many as the known fields found in it can have neither: only the others are looked at.
+    A document with exactly as many keys as known fields can have neither; only the others are checked.
     """
     return f"""
 with doubtful as (
@@ -100,7 +101,7 @@ def _listed(form: Form) -> list[tuple[int, tuple[str, Field]]]:
 
 
 def _sound(form: Form) -> str:
-    """Say in SQL that each field is there where it must be, of its type, and holds."""
+    """Return the SQL condition that each required field is present, has its type, and passes its check."""
     checks = []
     for n, (name, place) in _listed(form):
         checks.append(f"(coalesce(kinds[{n}], 'NULL') = 'NULL' or {name} is not null)")

@@ -1,6 +1,6 @@
 """Verdicts: the typed tables -> for each record quarantined, late, duplicate or silver, the first that fits."""
 
-from oracle.forms import FORMS
+from oracle.topics import FORMS
 
 _EVENTS = "\n    union all\n    ".join(
     f"""select '{topic}' as topic, "partition", "offset", event_id, event_time, content from {topic} where valid"""
@@ -40,7 +40,7 @@ where ("partition", "offset") <> (first_partition, first_offset)
 
 
 def sorted_out(topic: str) -> str:
-    """Write the views of a topic: all records with their verdict, those of silver, and late ones without copies."""
+    """Return the SQL views of a topic: records with their verdicts, those of silver, and late ones without copies."""
     late = "arrival_time - event_time > interval 10 minutes" if FORMS[topic].late else "false"
     return f"""
 create temp view judged_{topic} as

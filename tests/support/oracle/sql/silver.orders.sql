@@ -1,5 +1,0 @@
--- Without content_hash: the oracle compares contents by a hash of its own.
-select
-    event_id, type, event_time, schema_version, order_id, user_id, product_id, merchant_id, quantity, amount_cents, status,
-    arrival_time, "partition", "offset", event_time::date as event_date
-from silver_orders
