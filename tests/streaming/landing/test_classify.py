@@ -83,50 +83,50 @@ def test_broken_comes_before_late_and_late_before_silver(fresh_home: Settings) -
         record(1, "late", late_by_ms=5),
         record(2, "broken and late", late_by_ms=5, rules=["dwell_not_negative"]),
     )
-    assert [row["verdict"] for row in rows] == ["silver", "late", "quarantined"]
+    assert [row["outcome"] for row in rows] == ["silver", "late", "quarantined"]
     assert [row["rules"] for row in rows] == [[], [], ["dwell_not_negative"]]
 
 
 def test_a_copy_points_to_the_first_in_the_log(fresh_home: Settings) -> None:
     rows = classified(batch(fresh_home), record(7, "a"), record(3, "a"), record(4, "b"))
-    assert [row["verdict"] for row in rows] == ["duplicates", "silver", "silver"]
+    assert [row["outcome"] for row in rows] == ["duplicates", "silver", "silver"]
     assert rows[0]["duplicate_of"] == {"partition": 0, "offset": 3}
     assert [row["duplicate_of"] for row in rows[1:]] == [None, None]
 
 
 def test_the_same_id_with_another_content_is_quarantined(fresh_home: Settings) -> None:
     _, reused = classified(batch(fresh_home), record(0, "a"), record(1, "a", content_hash=2))
-    assert (reused["verdict"], reused["rules"]) == ("quarantined", ["event_id_reused"])
+    assert (reused["outcome"], reused["rules"]) == ("quarantined", ["event_id_reused"])
 
 
 def test_a_late_copy_is_late_and_still_points_to_the_first(fresh_home: Settings) -> None:
     _, late = classified(batch(fresh_home), record(0, "a"), record(1, "a", late_by_ms=5))
-    assert (late["verdict"], late["duplicate_of"]) == ("late", {"partition": 0, "offset": 0})
+    assert (late["outcome"], late["duplicate_of"]) == ("late", {"partition": 0, "offset": 0})
 
 
 def test_a_broken_record_is_the_first_of_nothing(fresh_home: Settings) -> None:
     rows = classified(batch(fresh_home), record(0, "a", rules=["not_json"]), record(1, "a"))
-    assert [row["verdict"] for row in rows] == ["quarantined", "silver"]
+    assert [row["outcome"] for row in rows] == ["quarantined", "silver"]
 
 
 def test_beyond_the_horizon_the_same_id_is_another_event(fresh_home: Settings) -> None:
     rows = classified(batch(fresh_home), record(0, "a"), record(1, "a", event_time=NOON + timedelta(hours=1)))
-    assert [row["verdict"] for row in rows] == ["silver", "silver"]
+    assert [row["outcome"] for row in rows] == ["silver", "silver"]
 
 
 def test_in_a_replay_nothing_is_late(fresh_home: Settings) -> None:
     (row,) = classified(batch(fresh_home, is_replay=True), record(0, "a", late_by_ms=5))
-    assert row["verdict"] == "silver"
+    assert row["outcome"] == "silver"
 
 
 @pytest.mark.parametrize("table", ["silver.clicks", LATE_TABLE])
-@pytest.mark.parametrize(("content", "verdict"), [(1, "duplicates"), (2, "quarantined")])
-def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, content: int, verdict: str) -> None:
+@pytest.mark.parametrize(("content", "outcome"), [(1, "duplicates"), (2, "quarantined")])
+def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, content: int, outcome: str) -> None:
     there = {"topic": "clicks", "event_id": "a", "event_time": NOON, "partition": 5, "offset": 99, "content_hash": 1}
     path = table_location(fresh_home, table)
     deltalake.write_deltalake(str(path), pa.Table.from_pylist([there], COPY_SCHEMA), mode="append", schema_mode="merge")
     (row,) = classified(batch(fresh_home), record(0, "a", content_hash=content))
-    assert (row["verdict"], row["duplicate_of"]) == (verdict, {"partition": 5, "offset": 99})
+    assert (row["outcome"], row["duplicate_of"]) == (outcome, {"partition": 5, "offset": 99})
 
 
 def test_neighbouring_stretches_of_time_are_read_as_one_range() -> None:
