@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from batch import fence
 from batch.segments import RUN, Segments, path
+from batch.settings import BatchSettings
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.failpoints import failpoint
@@ -93,7 +94,7 @@ def kept(settings: Settings) -> list[Publication]:
     """List the publications that can be served again: the last ones, as many as `batch.keep_publications`."""
     last_of_run = {each.run: each for each in publications(settings)}
     newest = sorted(last_of_run.values(), key=lambda each: each.number)
-    return newest[-settings.batch.keep_publications :]
+    return newest[-settings.section(BatchSettings).keep_publications :]
 
 
 def drop_unused(settings: Settings) -> int:

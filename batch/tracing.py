@@ -1,16 +1,18 @@
-"""Tracing: the served rows of the batch layer, for readers without Spark."""
+"""Tracing: the served rows of the batch layer, for `lakehouse trace`, which runs without Spark."""
 
 from batch import publications
 from batch.segments import RUN, SEGMENT, path
 from config.settings import Settings
 from lake.location import Location
 
+LAYER = "batch"
 
-def published(settings: Settings) -> dict[str, tuple[Location, str]]:
+
+def served(settings: Settings) -> dict[str, tuple[Location, str]]:
     """Return, for each published table, its location and the SQL condition for its served rows `r`."""
-    served = publications.served(settings)
+    publication = publications.served(settings)
     found = {}
-    for name, segments in (served.tables if served else {}).items():
+    for name, segments in (publication.tables if publication else {}).items():
         by_run: dict[str, list[str]] = {}
         for segment, run in segments.items():
             by_run.setdefault(run, []).append(f"'{segment}'")

@@ -4,24 +4,21 @@ import difflib
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from config.discovery import provided
 from config.errors import LakehouseError
+from config.section import Section
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIX = "LAKEHOUSE_"
+AnySection = TypeVar("AnySection", bound=Section)
 # Variables that are not read by this object: by the fault tests, and by scripts that choose a home or file earlier.
 NOT_SETTINGS = {"LAKEHOUSE_HOME", "LAKEHOUSE_CONFIG", "LAKEHOUSE_FAILPOINT"}
-
-
-class Section(BaseModel):
-    """A group of settings: frozen, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class KafkaSettings(Section):
@@ -72,16 +69,6 @@ class StreamingSettings(Section):
     )
     skew_minutes: int = Field(20, ge=0, description="arrival time by which one partition may be read ahead of another")
     dedup_horizon_minutes: int = Field(60, ge=1, description="event time within which event ids are deduplicated")
-
-
-# feature: batch
-class BatchSettings(Section):
-    """What the batch layer keeps."""
-
-    keep_publications: int = Field(3, ge=1, description="runs that `batch publish` can go back to")
-
-
-# end of feature: batch
 
 
 class CatalogSettings(Section):
@@ -149,7 +136,6 @@ class Settings(BaseSettings):
     kafka: KafkaSettings = Field(default_factory=lambda: KafkaSettings())
     spark: SparkSettings = Field(default_factory=lambda: SparkSettings())
     streaming: StreamingSettings = Field(default_factory=lambda: StreamingSettings())
-    batch: BatchSettings = Field(default_factory=lambda: BatchSettings())  # feature: batch
     router: RouterSettings = Field(default_factory=lambda: RouterSettings())
     catalog: CatalogSettings = Field(default_factory=lambda: CatalogSettings())
     reactor: ReactorSettings = Field(default_factory=lambda: ReactorSettings())
@@ -177,9 +163,24 @@ class Settings(BaseSettings):
         """The folder of all tables."""
         return self.home / "warehouse"
 
+    def section(self, kind: type[AnySection]) -> AnySection:
+        """Return the section of a package by its type: `settings.section(BatchSettings)`."""
+        (found,) = (value for _, value in self if type(value) is kind)
+        return found
+
     def at(self, home: Path) -> "Settings":
         """Return the same settings for another home."""
         return self.model_copy(update={"home": home})
+
+
+if not TYPE_CHECKING:
+    # A package with a file settings.py has a section of its own, under the name of the package.
+    Settings = create_model(
+        "Settings",
+        __base__=Settings,
+        __module__=__name__,
+        **{each.__package__: (each.SECTION, Field(default_factory=each.SECTION)) for each in provided("settings")},
+    )
 
 
 def load_settings(file: Path | None = None) -> Settings:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from config.errors import LakehouseError
 from config.java import find_java
 from config.jvm_cds import cds_options, class_path
+from config.jvm_output import filtered_stderr
 from config.rendering import render
 from config.settings import ROOT, Settings
 
@@ -52,10 +53,12 @@ def session(settings: Settings, name: str, *, catalog: bool = False) -> SparkSes
     os.environ.update(environment(settings))
     builder = SparkSession.builder.appName(name)
     if not catalog:
-        return builder.getOrCreate()
+        with filtered_stderr():
+            return builder.getOrCreate()
     if not _metastore(settings):
         raise LakehouseError("The catalog has never been started here.", "lakehouse catalog start")
-    spark = builder.enableHiveSupport().getOrCreate()
+    with filtered_stderr():
+        spark = builder.enableHiveSupport().getOrCreate()
     if spark.conf.get("spark.sql.catalogImplementation") != "hive":
         raise LakehouseError("This process already has a Spark session without the catalog, and it can have only one.")
     return spark

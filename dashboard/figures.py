@@ -15,11 +15,11 @@ import yaml
 from batch import fence, publications, segments
 from config.errors import LakehouseError
 from config.settings import ROOT, Settings
-from dashboard.freshness import freshness
 from lake import batch_log, costs, generations, ledger
 from lake.location import Location, storage, table_location, warehouse
 from lake.tables import read_arrow, scan_arrow
 from local.simulator.truth import read_truth
+from streaming.freshness import freshness
 
 HOUR = timedelta(hours=1)
 PATHS = {

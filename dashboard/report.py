@@ -10,8 +10,8 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from dashboard import charts
 from dashboard.figures import PATHS, gather
-from dashboard.freshness import percentiles
 from dashboard.verdict import verdict
+from streaming.freshness import percentiles
 
 
 def write(settings: Settings, where: Path | None = None) -> Path:

@@ -1,7 +1,7 @@
 """Costs: seconds, CPU-seconds of this process and its JVM, peak memory and bytes written by a piece of work."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -29,6 +29,17 @@ class Cost:
     bytes_written: int = 0
     peak_memory: int = 0
     """Peak memory in bytes of this process plus that of its JVM, since they started."""
+
+
+def total(costs: Iterable[Cost]) -> Cost:
+    """Add up the costs of work that was done in several pieces."""
+    found = Cost()
+    for cost in costs:
+        found.seconds += cost.seconds
+        found.cpu_seconds += cost.cpu_seconds
+        found.bytes_written += cost.bytes_written
+        found.peak_memory = max(found.peak_memory, cost.peak_memory)
+    return found
 
 
 @contextmanager

@@ -97,7 +97,7 @@ def down() -> None:
     from local.broker import Broker
     from local.catalog import Catalog
     from local.thrift import Thrift
-    from operations.demo.story import demo_home
+    from operations.demo.run import demo_home
 
     settings = load_settings()
     homes = (settings, demo_home(settings))
@@ -116,12 +116,12 @@ def down() -> None:
 def demo(
     events: Annotated[int, typer.Option(help="Number of valid events to generate.", min=1000)] = 100_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same events.")] = 7,
-    act: Annotated[str | None, typer.Option(help="Tell this act only, on what those before it have left.")] = None,
+    part: Annotated[str | None, typer.Option(help="Run only this part, on what the parts before it left.")] = None,
 ) -> None:
-    """Run all of it start to end, in a home of its own that it empties first; stop what it started.
+    """Run everything start to end in a home of its own, which is emptied first; stop what was started.
 
     Example: lakehouse demo --events 20000
     """
-    from operations.demo.story import run, tell
+    from operations.demo.run import run
 
-    raise typer.Exit(tell(console, act, events=events, seed=seed) if act else run(console, events=events, seed=seed))
+    raise typer.Exit(run(console, events=events, seed=seed, part=part))

@@ -1,6 +1,7 @@
 """Trace: where an event is in every layer, and why it is there or not."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,8 +10,8 @@ import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from batch.tracing import published  # feature: batch
 from config.declarations import Table, landed_tables, table_named
+from config.discovery import provided
 from config.rules import all_rules
 from config.settings import Settings
 from lake.location import Location
@@ -67,7 +68,9 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
         steps.append(Step("silver.late", True, f"{row['late_by_ms'] / 60_000:.1f} minutes late{_copy_of(topic, row)}"))
     for row in _rows(settings, table_named("silver.duplicates"), mine, ["duplicate_of"]):
         steps.append(Step("silver.duplicates", True, _copy_of(topic, row).lstrip(", ")))
-    return [*steps, *_batch(settings, origin)]  # without feature batch: return steps
+    for layer in provided("tracing"):
+        steps += _in_layer(settings, origin, layer.LAYER, layer.served(settings))
+    return steps
 
 
 def _stream(settings: Settings, job: Job) -> list[tuple[Location, str]]:
@@ -87,21 +90,17 @@ def _after(settings: Settings, table: str, event: dict[str, Any], places: Places
     return steps
 
 
-# feature: batch
-def _batch(settings: Settings, origin: Origin) -> list[Step]:
-    """Look a record up in the batch layer, which counts what came too late for the stream."""
-    places: Places = {name: [place] for name, place in published(settings).items()}
+def _in_layer(settings: Settings, origin: Origin, layer: str, served: Mapping[str, tuple[Location, str]]) -> list[Step]:
+    """Look a record up in another layer's tables, such as those of the batch layer, which count late events too."""
+    places: Places = {name: [place] for name, place in served.items()}
     topic, partition, offset = origin
     steps = []
     for table in landed_tables():
         here = f'r."partition" = {partition} and r."offset" = {offset}'
         for row in _asked(table, here, places.get(table.name, [])) if table.topic == topic else ():
-            steps.append(Step(_place(table.name, "batch"), True, f"{row['type']} {row['event_id']}"))
-            steps += _after(settings, table.name, row, places, "batch")
+            steps.append(Step(_place(table.name, layer), True, f"{row['type']} {row['event_id']}"))
+            steps += _after(settings, table.name, row, places, layer)
     return steps
-
-
-# end of feature: batch
 
 
 def _place(name: str, layer: str) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader
 from pyspark.sql import SparkSession
 
-from batch.comparison_side import batch_side  # feature: batch
 from config.declarations import table_named
+from config.discovery import provided
+from config.parallel import in_parallel
 from config.settings import Settings
 from expectations.parity.comparison import OnProgress, compared, generation_side
 from expectations.parity.reasons import Explained
@@ -79,12 +80,16 @@ def _found(
     served = generation_side(spark, settings, serving(settings), "served")
     against["what is served"] = compared(spark, settings, mine, served, jobs=jobs, watch=watch)
     compared_with: dict[str, int | str | None] = {"what is served": served.generation}
-    # feature: batch
-    batch = batch_side(spark, settings)
-    if batch:
-        compared_with["the batch layer"] = batch.run
-        against["the batch layer"] = compared(spark, settings, mine, batch, jobs=jobs, watch=watch)
-    # end of feature: batch
+    for module in provided("comparison_side"):
+        if other := module.side(spark, settings):
+            compared_with[module.TITLE] = other.run
+            against[module.TITLE] = compared(spark, settings, mine, other, jobs=jobs, watch=watch)
+
+    def content(name: str) -> dict[str, Any]:
+        rows = read(spark, name, settings, replay.generation)
+        return {"rows": rows.count(), "hash": content_hash(rows, table_named(name))}
+
+    contents = in_parallel(content, sorted(replay.tables), settings.streaming.parallel_writes)
     entries = [row for row in ledger.entries(settings, ["landing"]) if row["generation"] == replay.generation]
     return {
         "generation": replay.generation,
@@ -98,13 +103,7 @@ def _found(
         },
         "logic": {job.name: {"version": job.version, "code": code_version(job)} for job in jobs if job.module},
         "ledger": {term: ledger.total(entries, term) for term in ("input", *ledger.TERMS)},
-        "tables": {
-            name: {
-                "rows": read(spark, name, settings, replay.generation).count(),
-                "hash": content_hash(read(spark, name, settings, replay.generation), table_named(name)),
-            }
-            for name in sorted(replay.tables)
-        },
+        "tables": dict(zip(sorted(replay.tables), contents, strict=True)),
         "against": {
             what: {name: _told(explained) for name, explained in found.items()} for what, found in against.items()
         },
@@ -119,7 +118,8 @@ def load(settings: Settings, generation: int) -> Certificate | None:
 
 def _told(explained: Explained) -> dict[str, Any]:
     parity = explained.parity
-    rows = explained.rows.filter("reason = 'unexplained'").limit(SAMPLE).collect()
+    unexplained = explained.rows.filter("reason = 'unexplained'").limit(SAMPLE)
+    rows = unexplained.collect() if explained.unexplained else []
     return {
         "equal": parity.equal,
         "by_reason": explained.by_reason,

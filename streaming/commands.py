@@ -15,7 +15,7 @@ from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
 from lake import batch_log, ledger
-from lake.costs import measured, record_cost
+from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
 from lake.location import warehouse
 from lake.locks import holder, single_writer
@@ -116,10 +116,18 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
     console.print(f"'{name}' will continue in epoch {checkpoint.epoch}, {where}.")
 
 
-def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
-    """Run jobs, show their progress, and record the cost."""
+def run_measured(
+    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console
+) -> tuple[list[Progress], Cost]:
+    """Run jobs and show their progress; return the last progress of each, and the cost."""
     with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as on_progress:
         last = runner.run(chosen, until_caught_up=until_caught_up, on_progress=on_progress)
+    return last, cost
+
+
+def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
+    """Run jobs, show their progress, and record the cost."""
+    last, cost = run_measured(runner, chosen, until_caught_up=until_caught_up, console=console)
     records = sum(each.done for each in last if job_named(each.job).topics)
     names = ", ".join(job.name for job in chosen)
     # A live run waits for events most of the time: its throughput does not show what the jobs can do.

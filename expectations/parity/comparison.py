@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
+from threading import RLock
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import Table, table_named, tables
+from config.parallel import in_parallel
 from config.settings import Settings
 from expectations.parity import evidence, reasons
 from expectations.parity.reasons import Explained, explain
@@ -25,6 +27,7 @@ from streaming.job import Job
 from streaming.job import jobs as all_jobs
 
 OnProgress = Callable[[str], None]
+Gather = Callable[[], dict[str, DataFrame]]
 
 
 @dataclass(frozen=True)
@@ -84,18 +87,20 @@ def compared(
     left: the more complete side; an event that it counts and the right side has as late is a reason. only: one table.
     jobs: the jobs that wrote the left side, if they are not the project's current jobs.
     """
-    explained: dict[str, Explained] = {}
     evidence_by_reason = _evidence(spark, settings, left, right)
-    for job in jobs or list(all_jobs().values()):
-        name = job.writes[0]
+    both = {table.name for table in comparable_tables()} & left.tables & right.tables
+    chosen = [job for job in jobs or list(all_jobs().values()) if job.writes[0] in both & {only or job.writes[0]}]
+
+    def explained(job: Job) -> Explained:
+        (name,) = job.writes
         table = table_named(name)
-        if table.layer != "gold" or (only and name != only) or name not in left.tables & right.tables:
-            continue
         watch(name)
         parity = compare(left.frame(name), right.frame(name), table, _closed_until(job, left, right))
         previous = _previous_result(settings, job, right) if parity.rows else None
-        explained[name] = explain(parity, job, table.key, evidence_by_reason, previous)
-    return explained
+        return explain(parity, job, table.key, evidence_by_reason, previous)
+
+    found = in_parallel(explained, chosen, settings.streaming.parallel_writes)
+    return {job.writes[0]: each for job, each in zip(chosen, found, strict=True)}
 
 
 def keep(settings: Settings, found: Mapping[str, Explained]) -> None:
@@ -119,8 +124,9 @@ def _closed_until(job: Job, left: Side, right: Side) -> datetime | None:
 def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) -> reasons.Evidence:
     """Return, by reason, a function that collects the events; each is collected once, and only on demand."""
     enriched = "silver.clicks_enriched"
+    lock = RLock()
 
-    @cache
+    @_once(lock)
     def late() -> dict[str, DataFrame]:
         events: dict[str, DataFrame] = {}
         for side in (right, left):
@@ -130,15 +136,30 @@ def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) 
                     events[name] = events[name].unionByName(rows) if name in events else rows
         return events
 
-    @cache
+    @_once(lock)
     def another_tier() -> dict[str, DataFrame]:
         return evidence.with_another_tier(left.frame(enriched), right.frame(enriched))
 
-    @cache
+    @_once(lock)
     def only_in_one() -> dict[str, DataFrame]:
         return evidence.only_in_one(left.frame, right.frame, late())
 
     return {reasons.LATE: late, reasons.DIMENSION: another_tier, reasons.ONE_SIDED: only_in_one}
+
+
+def _once(lock: RLock) -> Callable[[Gather], Gather]:
+    """Keep what a function returns; of several threads that need it at the same time, let one compute it."""
+
+    def decorate(gather: Gather) -> Gather:
+        kept = cache(gather)
+
+        def gathered() -> dict[str, DataFrame]:
+            with lock:
+                return kept()
+
+        return gathered
+
+    return decorate
 
 
 def _previous_result(settings: Settings, job: Job, side: Side) -> DataFrame | None:

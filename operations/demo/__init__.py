@@ -1,1 +1,1 @@
-"""The demo: the whole story in one command."""
+"""The demo: everything the project does, start to end, in one command."""

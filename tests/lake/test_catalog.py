@@ -51,17 +51,6 @@ def test_without_the_batch_layer_no_name_is_of_it(fresh_home: Settings, monkeypa
     assert not [name for name in names if name.startswith("batch.")]
 
 
-# feature: batch
-@pytest.mark.parametrize("layer", ["batch", "gold_generations"])
-def test_every_gold_table_has_what_dbt_merges_also_before_it_is_written(fresh_home: Settings, layer: str) -> None:
-    names = queries(fresh_home)
-    gold = {name.partition(".")[2] for name in names if name.startswith("gold.")}
-    assert gold == {name.partition(".")[2] for name in names if name.startswith(f"{layer}.")}
-
-
-# end of feature: batch
-
-
 @pytest.mark.jvm
 def test_a_name_that_changes_is_never_gone(fresh_home: Settings) -> None:
     environ = os.environ | {"LAKEHOUSE_HOME": str(fresh_home.home)}

@@ -1,136 +1,209 @@
-"""The demo: an act that fails is named, with how it ended and how to tell it again; one act alone has its own Kafka."""
+"""The demo: steps are found by their files; a step that fails is named with the command that reruns its part."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from config.errors import LakehouseError
-from config.settings import Settings
+from config.settings import Settings, load_settings
+from local.background import Status
 from local.broker import Broker
-from operations.demo import chapters, story
-from operations.demo.chapters import Chapter, Stage
+from operations.demo import steps as folder
+from operations.demo.context import Context
+from operations.demo.run import DIFFERS, Demo, demo_home
+from operations.demo.step import Step, parts, steps
 
-OPTIONS = {"events": 2000, "seed": 9}
+Run = Callable[[Context], bool]
+
+
+class NoBroker(Broker):
+    """A broker that only remembers whether it runs: most of these tests need no Kafka."""
+
+    def status(self) -> Status:
+        """Look at the file that start writes."""
+        running = self._pid_file.exists()
+        return Status(running, None, None, "running" if running else "not running")
+
+    def start(self, *, reformat: bool = False) -> Status:
+        """Remember that it runs."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._pid_file.touch()
+        return self.status()
+
+    def stop(self) -> Status:
+        """Forget that it ran."""
+        before = self.status()
+        self._pid_file.unlink(missing_ok=True)
+        return before
+
+
+def no_spark(_: Settings) -> None:
+    """Start no Spark: these steps do not use it."""
 
 
 @pytest.fixture
-def kafka(fresh_home: Settings) -> Iterator[Broker]:
+def home(fresh_home: Settings) -> Settings:
+    """The demo's own home, in which something has run."""
+    home = demo_home(fresh_home)
+    home.warehouse.mkdir(parents=True)
+    return home
+
+
+@pytest.fixture
+def kafka(home: Settings) -> Iterator[Broker]:
     """The demo's own Kafka, not started yet."""
-    broker = Broker(story.demo_home(fresh_home))
+    broker = Broker(home)
     try:
         yield broker
     finally:
         broker.stop()
 
 
-Tell = Callable[[Stage], bool]
-
-
 @pytest.fixture
-def plot(kafka: Broker, fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Put other chapters in place of the demo's, each an act, in a home in which something was told."""
+def demo(console: Console, home: Settings) -> Callable[..., Demo]:
+    """Make a demo of other steps, each of them a part, without Kafka and Spark."""
 
-    def plot(**acts: Tell) -> None:
-        monkeypatch.setattr(story, "ACTS", tuple(acts))
-        monkeypatch.setattr(story, "CHAPTERS", tuple(Chapter(act, act.upper(), tell) for act, tell in acts.items()))
-        story.demo_home(fresh_home).warehouse.mkdir(parents=True)
+    def demo(kafka: Callable[[Settings], Broker] = NoBroker, **runs: Run) -> Demo:
+        found = tuple(Step(part.upper(), part, run) for part, run in runs.items())
+        return Demo(console, events=2000, seed=9, steps=found, kafka=kafka, spark=no_spark)  # type: ignore[arg-type]
 
-    return plot
+    return demo
 
 
-def test_an_act_that_fails_is_named_with_its_exit_and_the_command_that_tells_it_again(
-    kafka: Broker, console: Console, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def yes(_: Context) -> bool:
+    """Find what was expected."""
+    return True
+
+
+def no(_: Context) -> bool:
+    """Find something else."""
+    return False
+
+
+def broken(_: Context) -> bool:
+    """Fail as a user's mistake does."""
+    raise LakehouseError("The disk is full.", "Free some.")
+
+
+def bug(_: Context) -> bool:
+    """Fail as our own mistake does."""
+    raise ZeroDivisionError("one by none")
+
+
+def test_all_steps_run_in_order_with_kafka_running_and_it_is_stopped_at_the_end(
+    demo: Callable[..., Demo], kafka: Broker, console: Console
 ) -> None:
-    # In the home that is emptied first, a later act has nothing to go on: its process really fails.
-    monkeypatch.setattr(story, "ACTS", (chapters.ACTS[1], "none after it"))
-    assert story.run(console, **OPTIONS) == 1
-    said = console.export_text()
-    assert "The acts before" in capfd.readouterr().err
-    act = chapters.ACTS[1]
-    assert f"✗ The act '{act}' ended with exit code 2: its error stands above." in said
-    assert "What was found" not in said
-    assert said.splitlines()[-1] == "All of it anew: .venv/bin/lakehouse demo"
+    seen: list[str] = []
+
+    def first(_: Context) -> bool:
+        seen.append(f"first, Kafka running: {kafka.status().running}")
+        return True
+
+    def second(_: Context) -> bool:
+        seen.append(f"second, Kafka running: {kafka.status().running}")
+        return True
+
+    assert demo(kafka=Broker, first=first, second=second).run() == 0
+    assert seen == ["first, Kafka running: True", "second, Kafka running: True"]
     assert not kafka.status().running
+    assert "✓ Every record is accounted for" in console.export_text()
+
+
+def test_a_part_alone_has_kafka_while_it_runs_and_names_the_next(
+    demo: Callable[..., Demo], kafka: Broker, console: Console
+) -> None:
+    assert demo(kafka=Broker, first=lambda _: kafka.status().running, second=no).run_part("first") == 0
+    assert not kafka.status().running
+    assert "Next: .venv/bin/lakehouse demo --part second --events 2000 --seed 9" in console.export_text()
+
+
+def test_a_kafka_that_runs_already_goes_on_running(demo: Callable[..., Demo], home: Settings) -> None:
+    NoBroker(home).start()
+    assert demo(first=yes).run_part("first") == 0
+    assert NoBroker(home).status().running
 
 
 @pytest.mark.parametrize(
-    ("code", "told"),
+    ("run", "code", "message"),
     [
-        (1, "✗ The act 'second' ended with exit code 1: its error stands above."),
-        (-9, "✗ The act 'second' was ended by signal 9: its error stands above."),
-        (story.DIFFERS, "✗ In the act 'second', what was found is not what was generated: see above."),
+        (no, DIFFERS, "✗ Part 'second' did not find what it expected: see above."),
+        (broken, LakehouseError.exit_code, "✗ The step 'SECOND' failed: see the error above."),
+        (bug, 1, "✗ The step 'SECOND' failed: see the error above."),
     ],
 )
-def test_what_failed_is_told_by_the_exit_code(
-    kafka: Broker, console: Console, monkeypatch: pytest.MonkeyPatch, code: int, told: str
+def test_a_step_that_fails_is_named_with_the_command_that_reruns_it_and_no_later_part_runs(
+    demo: Callable[..., Demo], home: Settings, console: Console, run: Run, code: int, message: str
 ) -> None:
-    acts: list[str] = []
-
-    def fake(act: str, *_: int) -> int:
-        acts.append(act)
-        return code if act == "second" else 0
-
-    monkeypatch.setattr(story, "ACTS", ("first", "second", "third"))
-    monkeypatch.setattr(story, "_told", fake)
-    assert story.run(console, **OPTIONS) == 1
-    said = console.export_text()
-    assert told in said
-    assert "  .venv/bin/lakehouse demo --act second --events 2000 --seed 9\n" in said
-    assert acts == ["first", "second"]
+    assert demo(first=yes, second=run, third=pytest.fail).run() == code
+    lines = console.export_text().splitlines()
+    assert lines[-4:] == [
+        message,
+        "Rerun this part on what the parts before it left (it starts and stops Kafka itself):",
+        "  .venv/bin/lakehouse demo --part second --events 2000 --seed 9",
+        "Run everything again: .venv/bin/lakehouse demo",
+    ]
+    assert not NoBroker(home).status().running
 
 
-def test_the_first_act_is_told_again_with_all_of_it(
-    kafka: Broker, console: Console, monkeypatch: pytest.MonkeyPatch
+def test_an_error_is_shown_before_the_step_that_failed(
+    demo: Callable[..., Demo], console: Console, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(story, "_told", lambda *_: 1)
-    assert story.run(console, **OPTIONS) == 1
-    assert "--act" not in console.export_text()
+    demo(first=broken).run()
+    assert "The disk is full.\nFree some.\n✗ The step 'FIRST' failed" in console.export_text()
+    demo(first=bug).run()
+    assert "ZeroDivisionError: one by none" in capfd.readouterr().err
 
 
-def test_an_act_alone_has_kafka_while_it_is_told_and_names_the_next(
-    plot: Callable[..., None], kafka: Broker, console: Console
-) -> None:
-    plot(first=lambda _: kafka.status().running, second=lambda _: kafka.status().running)
-    assert story.tell(console, "first", **OPTIONS) == 0
-    assert not kafka.status().running
-    assert "Next: .venv/bin/lakehouse demo --act second --events 2000 --seed 9" in console.export_text()
+def test_a_spark_that_does_not_start_fails_the_first_step_that_needs_it(console: Console, home: Settings) -> None:
+    def start(_: Settings) -> None:
+        raise LakehouseError("There is no Java.")
+
+    needs_it = (Step("FIRST", "first", lambda context: context.spark is not None),)
+    demo = Demo(console, events=2000, seed=9, steps=needs_it, kafka=NoBroker, spark=start)  # type: ignore[arg-type]
+    assert demo.run() == LakehouseError.exit_code
+    assert "There is no Java." in console.export_text()
 
 
-def test_an_act_of_the_whole_story_leaves_kafka_to_it(
-    plot: Callable[..., None], kafka: Broker, console: Console
-) -> None:
-    plot(first=lambda _: True, second=lambda _: True)
-    kafka.start()
-    assert story.tell(console, "first", **OPTIONS) == 0
-    assert kafka.status().running
+def test_the_first_part_is_rerun_with_everything(demo: Callable[..., Demo], console: Console) -> None:
+    assert demo(first=no, second=yes).run() == DIFFERS
+    assert "--part" not in console.export_text()
+
+
+def test_a_part_that_differs_runs_to_its_end(demo: Callable[..., Demo], console: Console) -> None:
+    ran: list[str] = []
+
+    def two(_: Context) -> bool:
+        ran.append("two")
+        return True
+
+    same = (Step("ONE", "first", no), Step("TWO", "first", two))
+    found = Demo(console, events=2000, seed=9, steps=same, kafka=NoBroker, spark=no_spark)  # type: ignore[arg-type]
+    assert found.run_part("first") == DIFFERS
+    assert ran == ["two"]
     assert "Next" not in console.export_text()
 
 
-def test_an_act_that_finds_something_else_says_so_by_its_exit_code_and_is_told_to_its_end(
-    plot: Callable[..., None], kafka: Broker, console: Console
-) -> None:
-    plot(first=lambda _: False, second=lambda _: True)
-    assert story.tell(console, "first", **OPTIONS) == story.DIFFERS
-    assert "Next" not in console.export_text()
-
-
-def test_kafka_is_stopped_after_an_act_that_breaks(plot: Callable[..., None], kafka: Broker, console: Console) -> None:
-    def broken(_: Stage) -> bool:
-        raise LakehouseError("broken")
-
-    plot(first=broken)
-    with pytest.raises(LakehouseError, match="broken"):
-        story.tell(console, "first", **OPTIONS)
-    assert not kafka.status().running
-
-
-def test_an_act_that_is_not_there_is_told_with_the_nearest(fresh_home: Settings, console: Console) -> None:
+def test_a_part_that_does_not_exist_is_answered_with_the_nearest(demo: Callable[..., Demo]) -> None:
     with pytest.raises(LakehouseError, match="did you mean 'stream'"):
-        story.tell(console, "straem", **OPTIONS)
+        demo(stream=yes, batch=yes).run_part("straem")
 
 
-def test_the_acts_of_the_story_are_told_one_after_the_other() -> None:
-    acts = [chapter.act for chapter in chapters.CHAPTERS]
-    assert [act for number, act in enumerate(acts) if act not in acts[:number]] == list(chapters.ACTS)
-    assert sorted(acts, key=chapters.ACTS.index) == acts
+def test_a_later_part_needs_what_the_parts_before_it_left(fresh_home: Settings, console: Console) -> None:
+    demo = Demo(console, 2000, 9, (Step("A", "a", yes), Step("B", "b", yes)), NoBroker, no_spark)  # type: ignore[arg-type]
+    with pytest.raises(LakehouseError, match="The parts before 'b' have not run yet"):
+        demo.run_part("b")
+
+
+def test_every_file_is_a_step_and_the_steps_of_a_part_follow_each_other() -> None:
+    (path,) = folder.__path__
+    files = {file.stem for file in Path(path).glob("s*.py")}
+    assert len(steps()) == len(files)
+    assert len({step.title for step in steps()}) == len(files)
+    order = [parts(steps()).index(step.part) for step in steps()]
+    assert order == sorted(order)
+
+
+def test_its_home_is_inside_the_users(fresh_home: Settings) -> None:
+    assert demo_home(load_settings()).home.parent == fresh_home.home

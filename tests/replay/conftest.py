@@ -6,8 +6,8 @@ import pytest
 from gold import catch_up, records_of
 from handmade import Lake
 from pyspark.sql import SparkSession
+from with_batch import publish
 
-from batch.run import run as run_batch  # feature: batch
 from config.settings import Settings
 from local.simulator.plan import Plan
 from replay import certificate, manifest
@@ -29,7 +29,7 @@ def lake(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempP
     lake.land(records[:half])
     lake.land(records[half:])
     catch_up(lake)
-    assert run_batch(spark, lake.settings, full=True, on_step=nothing).publication  # feature: batch
+    publish(spark, lake.settings)
     return lake
 
 
