@@ -1,4 +1,4 @@
-"""Charts: figures -> SVG, drawn here, so that the page needs no network and no script."""
+"""Charts: figures -> inline SVG, so that the page needs no network and no script."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import altair as alt
 import vl_convert
 
 WIDTH = 640
-MOST_POINTS = 200
+MAX_POINTS = 200
 REASONS = ["#2a9d6f", "#e0812b", "#8a63d2", "#cf222e"]
 COLOURS = ["#2f6fde", "#e0812b", "#2a9d6f", "#8a63d2"]
 
 
 def accuracy(rows: list[dict[str, Any]]) -> str:
-    """Draw what share of the page views each answer counts, by hour."""
+    """Draw the share of page views that each answer counts, by hour."""
     lowest = min((row["accuracy"] for row in rows), default=0.9)
     hour = alt.X("hour:T", title="hour of event time (UTC)", axis=alt.Axis(format="%H:%M"))
     scale = alt.Scale(domain=[max(lowest - 0.02, 0), 1])
@@ -21,9 +21,9 @@ def accuracy(rows: list[dict[str, Any]]) -> str:
 
 
 def freshness(rows: list[dict[str, Any]]) -> str:
-    """Draw how long after its arrival each answer had a record, as time went by."""
+    """Draw the time from a record's arrival until each answer had it, over time."""
     moment = alt.X("at:T", title="when it had landed (UTC)", axis=alt.Axis(format="%H:%M:%S", tickCount=6))
-    # Of powers of ten there may be none between the least and the greatest: then no line would have a number.
+    # The values may contain no power of ten; then the default axis would have no labels.
     ticks = [number * 10**power for power in range(-1, 7) for number in (1, 2, 5)]
     axis = alt.Axis(values=ticks, format="~r")
     seconds = alt.Y("seconds:Q", title="seconds (logarithmic)", scale=alt.Scale(type="log", nice=False), axis=axis)
@@ -31,7 +31,7 @@ def freshness(rows: list[dict[str, Any]]) -> str:
 
 
 def flow(counts: dict[str, int]) -> str:
-    """Draw where the records of the log went."""
+    """Draw the number of records per outcome."""
     names = {
         "silver": "silver",
         "duplicates": "duplicates",
@@ -53,7 +53,7 @@ def flow(counts: dict[str, int]) -> str:
 
 
 def parity(tables: dict[str, dict[str, Any]]) -> str:
-    """Draw, for each table, the share of rows that are equal, and why the others are not."""
+    """Draw, for each table, the share of equal rows, and of differing rows by reason."""
     values = []
     for name, each in tables.items():
         total = each["equal"] + sum(each["by_reason"].values())
@@ -74,7 +74,7 @@ def parity(tables: dict[str, dict[str, Any]]) -> str:
 
 
 def costs(rows: list[dict[str, Any]], measure: str, title: str, form: str = ",.1f") -> str:
-    """Draw what each path cost."""
+    """Draw one cost measure of each path."""
     chart = (
         alt.Chart(_data([{"path": row["path"], "value": row[measure]} for row in rows]))
         .mark_bar()
@@ -88,17 +88,17 @@ def costs(rows: list[dict[str, Any]], measure: str, title: str, form: str = ",.1
 
 
 def _thinned(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep no more points of an answer than can be told apart: of as many as it takes, the worst."""
+    """Reduce each answer to at most MAX_POINTS points; each one is the worst of its interval."""
     found: list[dict[str, Any]] = []
     for answer in dict.fromkeys(row["answer"] for row in rows):
         mine = [row for row in rows if row["answer"] == answer]
-        step = -(-len(mine) // MOST_POINTS)
+        step = -(-len(mine) // MAX_POINTS)
         found += [max(mine[at : at + step], key=lambda row: row["seconds"]) for at in range(0, len(mine), step)]
     return found
 
 
 def _by_answer(rows: list[dict[str, Any]], x: alt.X, y: alt.Y) -> Any:
-    """Draw a line for each answer; the first is broken, so that one that is equal to it can be seen beneath it."""
+    """Draw a line per answer; the first is dashed, so that an equal line remains visible beneath it."""
     answers = sorted({row["answer"] for row in rows})
     strokes = alt.Legend(symbolType="stroke", symbolSize=300, symbolStrokeWidth=3)
     colour = alt.Color("answer:N", title=None, legend=strokes, scale=alt.Scale(domain=answers, range=COLOURS))
@@ -117,7 +117,7 @@ def _labelled(bars: alt.Chart, field: str, form: str) -> Any:
 
 
 def _svg(chart: Any, height: int) -> str:
-    """Draw in a grey that can be read on white and on black alike, as wide as the page lets it be."""
+    """Render in greys that are legible on white and black, at the full width of the page."""
     drawn = (
         chart.properties(
             width=WIDTH,

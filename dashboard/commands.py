@@ -1,4 +1,4 @@
-"""Command of the report."""
+"""The command `report`."""
 
 from typing import Annotated
 
@@ -13,9 +13,9 @@ console = Console(highlight=False, soft_wrap=True)
 
 @app.command()
 def report(
-    output: Annotated[str | None, typer.Option(help="Where to write it; reports/report.html of the home.")] = None,
+    output: Annotated[str | None, typer.Option(help="Output file; default: reports/report.html in the home.")] = None,
 ) -> None:
-    """Write what this home's runs have shown as one HTML page, which opens offline.
+    """Write a report of this home's runs as one HTML page that works offline.
 
     Example: lakehouse report
     """

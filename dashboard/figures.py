@@ -1,4 +1,4 @@
-"""Figures: what the tables of operations know of a run -> the numbers of the report, none of them typed in."""
+"""Figures: the ops tables of a home -> the numbers of the report."""
 
 import json
 from collections import Counter
@@ -34,13 +34,13 @@ class Figures:
     """Everything the report shows."""
 
     flow: dict[str, int]
-    """Where the records of the log went."""
+    """The number of records per outcome."""
 
     accuracy: list[dict[str, Any]]
-    """By answer and hour, the share of page views that it counts, of those there were (see `accurate_by`)."""
+    """By answer and hour, the share of page views that it counts; `accurate_by` names the reference."""
 
     accurate_by: str
-    """What tells how many there were: the truth of the simulator, or on one's own data the most complete answer."""
+    """The reference: the truth of the simulator, or for your own data the most complete answer."""
 
     comparisons: list[dict[str, Any]]
     costs: list[dict[str, Any]]
@@ -51,15 +51,15 @@ class Figures:
     """By layer, bytes on disk."""
 
     freshness: list[dict[str, Any]]
-    """By answer and moment, the seconds from arrival until it had the record; of records that came as time passed."""
+    """By answer and time, the seconds from a record's arrival until the answer had it; a backlog is not counted."""
 
     certificates: list[dict[str, Any]]
 
     @property
     def latest(self) -> dict[str, dict[str, Any]]:
-        """By path, what its last run over all of the log cost, or its last run if none was over all of it.
+        """Return, by path, the cost of its last run over the whole log, or else of its last run.
 
-        A replay is counted with its proof and promotion, as a batch run is.
+        The cost of a replay includes verification and promotion; that of a batch run includes checks and publication.
         """
         runs = sorted(self.costs, key=lambda row: row.get("whole") is not False)
         found = {row["path"]: row for row in runs if row["records"] and row["path"] in PATHS}
@@ -74,7 +74,7 @@ class Figures:
 
     @property
     def reprocessings(self) -> list[dict[str, Any]]:
-        """List each time that history was worked out anew: the commands it took, as recorded, and their cost."""
+        """List every recomputation of history: its commands, as recorded, and their cost."""
         tables = {str(each["generation"]): list(each["tables"]) for each in self.certificates}
         found: dict[tuple[str, str], dict[str, Any]] = {}
         for row in self.costs:
@@ -92,7 +92,7 @@ class Figures:
 
     @property
     def late_share(self) -> float:
-        """Say which part of the valid events came too late for the stream."""
+        """Return the share of valid events that arrived too late for the stream."""
         valid = self.flow["silver"] + self.flow["late"]
         return self.flow["late"] / valid if valid else 0.0
 
@@ -116,7 +116,7 @@ def gather(settings: Settings) -> Figures:
 
 
 def _flow(settings: Settings) -> dict[str, int]:
-    """Add up where the records went when they first came; a replay reads them again."""
+    """Sum the outcomes of the records in the generation that landed them first; a replay reads them again."""
     terms = ("input", *ledger.TERMS)
     # The first generation's, unless the archive came from elsewhere, and a replay was the first to land it.
     of_generations = ledger.folder(settings, "landing", generations.FIRST).parent.parent.children("g[0-9]*")
@@ -133,7 +133,7 @@ def _certificates(settings: Settings) -> list[dict[str, Any]]:
 
 @cache
 def lines_of_features() -> dict[str, int]:
-    """Count the lines of code of each feature by its list of files: no tests, benchmarks, blank lines or comments."""
+    """Count the lines of code of each feature's files, without tests, benchmarks, blank lines and comments."""
     features = yaml.safe_load((ROOT / "config" / "features.yaml").read_text())
     found = {}
     for feature, patterns in features.items():
@@ -149,7 +149,7 @@ def lines_of_features() -> dict[str, int]:
 
 
 def _generated(settings: Settings) -> Mapping[str, int]:
-    """Count the page views that were generated, by hour; none on one's own data, or while a simulation goes on."""
+    """Read the generated page views by hour; empty for your own data, or while a simulation runs."""
     try:
         return read_truth(settings).views
     except LakehouseError:
@@ -157,7 +157,7 @@ def _generated(settings: Settings) -> Mapping[str, int]:
 
 
 def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Weigh each answer's hours that are over: of one that still goes on, as when events come live, nothing is told."""
+    """Compute the accuracy of each answer for the closed hours; an open hour is left out."""
     name = "gold.views_per_minute"
     served = generations.live(settings)[name]
     kept = {generations.FIRST: "stream, as it came"}
@@ -178,12 +178,12 @@ def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, An
         {"answer": answer, "hour": hour, "accuracy": counted[hour] / most}
         for answer, counted in answers.items()
         for hour, most in sorted(best.items())
-        if most and counted and hour <= max(counted)  # a generation that is no longer served ends where it does
+        if most and counted and hour <= max(counted)  # a generation that is no longer served ends early
     ]
 
 
 def _hours(path: Location, which: pc.Expression | None = None) -> Counter[datetime]:
-    """Add up the views of each hour, some rows at a time: however large the table is, few are in memory."""
+    """Sum the views of each hour in chunks, so that a table of any size fits in memory."""
     found: Counter[datetime] = Counter()
     hour = pc.floor_temporal(pc.field("window_start"), unit="hour")
     for rows in scan_arrow(path, {"hour": hour, "views": pc.field("views")}, which):

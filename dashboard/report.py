@@ -15,7 +15,7 @@ from streaming.freshness import percentiles
 
 
 def write(settings: Settings, where: Path | None = None) -> Path:
-    """Write the page and say where it is."""
+    """Write the page and return its path."""
     figures = gather(settings)
     if not figures.flow["input"]:
         raise LakehouseError("Nothing was landed in this home yet: there is nothing to report.", "lakehouse demo")

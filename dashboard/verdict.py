@@ -1,17 +1,17 @@
-"""The verdict: figures -> which architecture to choose on this data, why, and what would change it."""
+"""The verdict: figures -> the architecture to choose for this data, the reasons, and what would change it."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from dashboard.figures import Figures
 
-# A replay that takes more than so many times what a batch run does costs more than the second code base saves.
-DEAR = 3.0
+# Above this ratio of replay cost to batch cost, a replay costs more than maintaining a second code base.
+MAX_REPLAY_COST = 3.0
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What follows from the figures."""
+    """The recommendation with its reasons and exceptions."""
 
     choice: str
     because: list[str]
@@ -19,7 +19,7 @@ class Verdict:
 
 
 def verdict(figures: Figures) -> Verdict | None:
-    """Weigh the figures; none where there is not yet enough to weigh."""
+    """Derive the verdict; None if a batch run, a replay or a comparison is missing."""
     latest = figures.latest
     if not {"batch", "replay"} <= set(latest) or not figures.comparisons:
         return None
@@ -32,7 +32,7 @@ def verdict(figures: Figures) -> Verdict | None:
     if unexplained:
         return Verdict("neither yet", [f"{unexplained:,} rows differ without a reason: find out why first"], [])
     equal = "after a replay, both answers are equal row by row" if not differing else "every differing row has a reason"
-    if ratio <= DEAR:
+    if ratio <= MAX_REPLAY_COST:
         return Verdict(
             "Kappa",
             [

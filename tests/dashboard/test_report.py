@@ -107,7 +107,7 @@ def test_the_page_needs_nothing_from_outside(fresh_home: Settings, monkeypatch: 
     assert not re.findall(r"(?:src|href)=\"(?:https?:)?//", page)
     assert "<script" not in page
     assert "<b>2.0 s</b>stream: from arrival until landed, half of the time; 95 % within 2.9 s" in page
-    assert "1,000 records came through Kafka" in page
+    assert "1,000 records arrived through Kafka" in page
 
 
 def test_an_empty_home_says_what_to_do(fresh_home: Settings) -> None:
@@ -147,7 +147,7 @@ def test_a_long_history_of_freshness_keeps_its_worst_moments() -> None:
     rows = [{"answer": "stream", "at": NOON + timedelta(seconds=n), "seconds": 1.0 + n % 7} for n in range(5_000)]
     rows[2_345]["seconds"] = 600.0
     drawn = charts._thinned(rows)
-    assert len(drawn) <= charts.MOST_POINTS
+    assert len(drawn) <= charts.MAX_POINTS
     assert max(row["seconds"] for row in drawn) == 600.0
     assert charts._thinned(rows[:50]) == rows[:50]
 

@@ -44,7 +44,7 @@ def test_a_log_that_is_silent_is_not_waited_for_and_the_next_try_counts_once(
 ):
     with closing(Transactions(settings, "test", topic, seconds=20)) as transactions:
         write(transactions, topic, "first")
-        monkeypatch.setattr(transactions, "_patience", 1.0)
+        monkeypatch.setattr(transactions, "_timeout", 1.0)
         pid = broker.status().pid
         assert pid
         os.kill(pid, signal.SIGSTOP)

@@ -120,13 +120,13 @@ def test_in_a_replay_nothing_is_late(fresh_home: Settings) -> None:
 
 
 @pytest.mark.parametrize("table", ["silver.clicks", LATE_TABLE])
-@pytest.mark.parametrize(("content", "verdict"), [(1, "duplicates"), (2, "quarantined")])
-def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, content: int, verdict: str) -> None:
+@pytest.mark.parametrize(("content", "outcome"), [(1, "duplicates"), (2, "quarantined")])
+def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, content: int, outcome: str) -> None:
     there = {"topic": "clicks", "event_id": "a", "event_time": NOON, "partition": 5, "offset": 99, "content_hash": 1}
     path = table_location(fresh_home, table)
     deltalake.write_deltalake(str(path), pa.Table.from_pylist([there], COPY_SCHEMA), mode="append", schema_mode="merge")
     (row,) = classified(batch(fresh_home), record(0, "a", content_hash=content))
-    assert (row["outcome"], row["duplicate_of"]) == (verdict, {"partition": 5, "offset": 99})
+    assert (row["outcome"], row["duplicate_of"]) == (outcome, {"partition": 5, "offset": 99})
 
 
 def test_neighbouring_stretches_of_time_are_read_as_one_range() -> None:
