@@ -20,7 +20,6 @@ MERGED = "from batch where {moment} < $1 union all by name from stream where {mo
 MERGED_STATUS = """
 from stream where status_time >= $1 union all by name
 from batch where order_id not in (select order_id from stream where status_time >= $1)
-from lake.location import table_location
 """
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 
