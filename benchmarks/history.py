@@ -53,7 +53,6 @@ import time
 began = time.perf_counter()
 from config.settings import load_settings
 from dashboard.report import write
-from lake.location import table_location
 write(load_settings())
 print(time.perf_counter() - began)
 """
