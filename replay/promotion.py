@@ -71,7 +71,7 @@ def rollback(settings: Settings) -> dict[str, int]:
 def _follows_archive(settings: Settings, replay: Replay) -> bool:
     """Return whether its landing still reads the archive; if it reads Kafka, a new epoch would land records twice."""
     checkpoint = last_checkpoint(job_named(LANDING), settings, replay.generation)
-    return checkpoint.epoch == FIRST_EPOCH or not checkpoint.location.exists()
+    return checkpoint.epoch == FIRST_EPOCH
 
 
 def _refuse_unproved(settings: Settings, replay: Replay, accept: str | None) -> None:

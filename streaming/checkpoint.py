@@ -70,8 +70,11 @@ def open_checkpoint(
     epoch = max([*_epochs(folder), *recorded], default=1)
     location = folder / f"e{epoch}"
     started = bool((location / "offsets").children("[0-9]*"))
-    announced = _start_file(folder, epoch).exists()
-    fresh = epoch not in recorded and (announced if epoch > 1 else not _has_rows(job, settings, generation))
+    if epoch > 1:
+        fresh = _start_file(folder, epoch).exists() and not _committed(job, settings, generation, epoch)
+    else:
+        fresh = not _has_rows(job, settings, generation)
+    fresh = fresh and epoch not in recorded
     if not started and not fresh:
         raise LakehouseError(
             f"The checkpoint of '{job.name}' is gone, but its tables are not empty: "

@@ -116,6 +116,15 @@ def test_after_a_reset_the_epoch_goes_on_and_its_loss_is_noticed(fresh_home: Set
     assert reset(JOB, fresh_home).epoch == 3
 
 
+def test_after_a_reset_an_epoch_whose_unfinished_batch_is_in_a_table_is_not_started_again(fresh_home: Settings) -> None:
+    land(fresh_home, epoch=1, batch=0, end=10)
+    reset(JOB, fresh_home)
+    land(fresh_home, epoch=2, batch=0, end=20, whole=False)  # killed before the ledger
+    shutil.rmtree(checkpoints(fresh_home) / "e2")
+    with pytest.raises(LakehouseError, match="checkpoint of 'landing' is gone"):
+        open_checkpoint(JOB, fresh_home)
+
+
 @pytest.mark.parametrize("before", [0, 1])
 def test_a_reset_never_begins_an_epoch_that_a_table_has_seen(fresh_home: Settings, before: int) -> None:
     # Delta would take the epoch's batch 0 for one it has, and drop its rows without a word.
