@@ -99,6 +99,7 @@ def test_its_dbt_sources_are_its_tables(bake: Bake, architecture: str) -> None:
     assert ("batch" in found) == (architecture != "kappa")
 
 
+@each_smaller
 def test_its_dbt_files_are_those_of_its_tables(bake: Bake, architecture: str) -> None:
     done = run_in(bake(architecture), "lakehouse", "dbt", "sync")
     assert (done.returncode, done.stdout.strip()) == (0, "Every file is up to date."), done.stdout + done.stderr
