@@ -136,7 +136,7 @@ def test_suites_can_be_read_back_by_who_knows_great_expectations(bad_day: tuple[
     suite = data_docs.context(bad_day[1]).suites.get("gold.order_payments")
     descriptions = [each.description for each in suite.expectations]
     assert "The payment is at most one hour after the order. (paid_within_an_hour)" in descriptions
-    assert "There is one row for each order_id. (key_unique)" in descriptions
+    assert "There is one row per order_id. (key_unique)" in descriptions
 
 
 def test_nothing_is_sent_anywhere(bad_day: tuple[Audit, Settings]) -> None:
