@@ -43,4 +43,3 @@ def _missing(job: Job, missing: list[str], known: dict[str, str], settings: Sett
         return LakehouseError(f"Kafka has no topic {', '.join(landed)}, which '{job.name}' has landed before.", RESTORE)
     create = "Create it in Kafka." if settings.kafka.servers else "lakehouse broker start   (creates declared topics)"
     return LakehouseError(f"Kafka has no topic {', '.join(missing)}, which '{job.name}' reads.", create)
-
