@@ -14,7 +14,7 @@ from rich.table import Table
 from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
-from lake import batch_log, ledger
+from lake import batch_log, ledger, losses
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
 from lake.location import warehouse
@@ -101,19 +101,28 @@ def status() -> None:
 
 
 @stream.command()
-def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose checkpoint is reset.")]) -> None:
+def reset(
+    name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose checkpoint is reset.")],
+    accept_loss: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Go on after records that Kafka deleted before they were landed."),
+    ] = None,
+) -> None:
     """Reset a job's checkpoint; no row is lost or duplicated.
 
     Landing continues where its tables end; a job that reads tables rebuilds its own table when it next runs.
+    If Kafka no longer has records that were not landed, --accept-loss records them in the ledger as lost.
 
     Example: lakehouse stream reset landing
     """
     settings = load_settings()
     job = job_named(name)
     with single_writer(settings, [job.name]):
-        checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job))
+        checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job), accept_loss=accept_loss)
     where = "after the last complete batch in the ledger" if job.topics else "from the first row of its input tables"
     console.print(f"'{name}' will continue in epoch {checkpoint.epoch}, {where}.")
+    if accept_loss:
+        console.print("The loss and its reason are in ops.ledger; `lakehouse check ledger` lists them.")
 
 
 def run_measured(
@@ -166,9 +175,13 @@ def _table(progress: list[Progress]) -> Table:
 
 def _print_batches(console: Console) -> OnProgress:
     printed: dict[str, int] = {}
+    states: dict[str, str] = {}
 
     def on_progress(progress: list[Progress]) -> None:
         for each in progress:
+            if each.state != states.setdefault(each.job, "running"):
+                states[each.job] = each.state
+                console.print(f"{each.job}: {each.state}")
             if each.batch != printed.get(each.job, -1):
                 printed[each.job] = each.batch
                 console.print(
@@ -191,7 +204,7 @@ def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> l
     generation = target.of_job(job)
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
-    landed = ledger.landed_up_to(settings, job.name, generation)
+    landed = losses.accounted_up_to(settings, job.name, generation)
     lag = sum(max(end - landed.get(partition, 0), 0) for partition, end in ends.items())
     last = entries[-1] if entries else None
     return [

@@ -5,17 +5,24 @@ import re
 from pyspark.errors import StreamingQueryException
 
 from config.errors import LakehouseError
+from streaming.topic_identity import RESTORE
 
 
-def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
-    """Translate the exception of a failed query."""
+def kafka_is_away(error: StreamingQueryException) -> bool:
+    """Return whether a query failed because Kafka did not answer."""
+    text = str(error)
+    return "org.apache.kafka.common.errors.TimeoutException" in text or "Cannot fetch record for offset" in text
+
+
+def explain_failure(job: str, error: StreamingQueryException, lost: str = "") -> LakehouseError:
+    """Translate the exception of a failed query.
+
+    lost: the offsets that the job has not read and that Kafka no longer has.
+    """
     text = str(error)
     if "OffsetOutOfRange" in text or "data may have been lost" in text.lower() or "DATA_LOSS" in text:
-        return LakehouseError(
-            f"'{job}' stopped: Kafka no longer holds records that were not landed yet.\n{_first_lines(text)}",
-            "Check the topics' retention in config/topics; nothing was skipped.",
-        )
-    if "org.apache.kafka.common.errors.TimeoutException" in text:
+        return _data_loss(job, lost, _first_lines(text))
+    if kafka_is_away(error):
         return LakehouseError(
             f"'{job}' stopped: Kafka did not answer in time.\n{_first_lines(text, 1)}",
             f"Nothing is lost. `lakehouse broker status` shows whether the local broker runs. Once Kafka answers, "
@@ -30,6 +37,18 @@ def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
     return LakehouseError(
         f"'{job}' stopped: {_first_lines(text)}",
         f"Nothing is lost: `lakehouse stream run {job}` continues where it stopped. See logs/spark.log in the home.",
+    )
+
+
+def _data_loss(job: str, lost: str, text: str) -> LakehouseError:
+    if lost:
+        return LakehouseError(
+            f"'{job}' stopped: Kafka no longer has {lost}, which were not landed yet. Nothing was skipped.",
+            f'lakehouse stream reset {job} --accept-loss "REASON"   (records them in the ledger as lost; landing goes '
+            "on after them). Give the topic a longer retention.",
+        )
+    return LakehouseError(
+        f"'{job}' stopped: Kafka's log ends before what was landed; it is not the same log.\n{text}", RESTORE
     )
 
 

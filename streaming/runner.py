@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -18,17 +18,21 @@ from lake.ledger import disorder
 from lake.location import table_location
 from lake.locks import single_writer
 from lake.tables import create_missing
-from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
+from streaming.checkpoint import Checkpoint, archived_up_to, describe_lost, open_checkpoint
 from streaming.job import LOG, Job, in_stages
 from streaming.job import jobs as all_jobs
+from streaming.kafka.waiting import answers
 from streaming.landing.archive import fill_gap
 from streaming.progress import OnProgress, Progress, RunningQuery
-from streaming.query_errors import dropped_rows_error, explain_failure
+from streaming.query_errors import dropped_rows_error, explain_failure, kafka_is_away
 from streaming.windows.late import refuse_unknown
 from streaming.windows.salting import as_configured
 
 STOP_SECONDS = 60
 LIVE_SECONDS, CATCHING_UP_SECONDS = 0.5, 0.1
+LIVE_KAFKA_SECONDS = 15.0
+"""After it a live query that gets no answer fails; the runner then waits for Kafka, reports it, and starts it again."""
+
 RECORDS_WORTH_COMPILING = 20_000
 ARCHIVE = "bronze.events"
 
@@ -58,14 +62,13 @@ class Runner:
         jobs = as_configured(jobs, self.settings)
         # To catch up, a job starts when the jobs that write its input tables have ended. Live, all jobs run at once.
         stages = in_stages(jobs) if until_caught_up else [jobs]
-        poll_seconds = CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS
         running: list[RunningQuery] = []
         with single_writer(self.settings, [self.target.lock(job) for job in jobs]), stop_on_signal(self._stopping):
             try:
                 for stage in stages:
                     if not self._stopping.is_set():
                         running += [self._started(job, until_caught_up) for job in stage]
-                        self._poll(running, on_progress, poll_seconds)
+                        self._poll(running, on_progress, live=not until_caught_up)
             finally:
                 self._stop(running)
             return [query.progress() for query in running]
@@ -88,7 +91,8 @@ class Runner:
         )
         for name in (*job.reads, *job.writes):
             create_missing([name], self.settings, self.target.of_table(name))
-        streams = {LOG: self._log(job, checkpoint)} if job.topics else {name: self._table(name) for name in job.reads}
+        live = not until_caught_up
+        streams = {LOG: self._log(job, checkpoint, live)} if job.topics else {n: self._table(n) for n in job.reads}
         writer = (
             job.apply(streams)
             .writeStream.queryName(job.name)
@@ -96,19 +100,19 @@ class Runner:
             .option("checkpointLocation", str(checkpoint.location))
             .foreachBatch(self._processing(job, checkpoint))
         )
-        if until_caught_up:
+        if not live:
             return writer.trigger(availableNow=True).start()
         configured = self.settings.streaming
         seconds = configured.trigger_seconds if job.topics else configured.table_trigger_seconds
         return writer.trigger(processingTime=f"{seconds} seconds").start()
 
-    def _log(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
+    def _log(self, job: Job, checkpoint: Checkpoint, live: bool) -> DataFrame:
         if self.target.source == "bronze":
             return self._archive(job)
         starting = checkpoint.starting_offsets if checkpoint.starting_offsets != "earliest" else self.target.starting
         return (
             self.spark.readStream.format("kafka")
-            .options(**spark_source_options(self.settings))
+            .options(**spark_source_options(self.settings, LIVE_KAFKA_SECONDS if live else None))
             .option("subscribe", ",".join(job.topics))
             .option("startingOffsets", starting)
             .option("maxOffsetsPerTrigger", self.settings.streaming.records_per_batch)
@@ -191,22 +195,32 @@ class Runner:
         _compile(rows.sparkSession, records)
         return records
 
-    def _poll(self, running: list[RunningQuery], on_progress: OnProgress | None, poll_seconds: float) -> None:
+    def _poll(self, running: list[RunningQuery], on_progress: OnProgress | None, *, live: bool) -> None:
         """Poll the queries until all have ended, one has failed, or a stop was requested."""
-        active = True
+        active, poll_seconds = True, LIVE_SECONDS if live else CATCHING_UP_SECONDS
         while active and not self._stopping.is_set():
             active = any(each.query.isActive for each in running)
             for each in running:
                 each.update()
                 error = each.query.exception()
                 if error is not None and not self._stopping.is_set():
-                    raise explain_failure(each.job.name, error)
+                    if not (live and kafka_is_away(error)):
+                        lost = describe_lost(each.job, self.settings, self.target.of_job(each.job))
+                        raise explain_failure(each.job.name, error, lost)
+                    self._resume_once_kafka_answers(each)
+                    active = True
                 if each.dropped:
                     raise dropped_rows_error(each.job.name, each.dropped)
             if on_progress:
                 on_progress([each.progress() for each in running])
             if active:
                 self._stopping.wait(poll_seconds)
+
+    def _resume_once_kafka_answers(self, each: RunningQuery) -> None:
+        """Start a query again whose broker was away; until it answers, let the query wait."""
+        each.waiting_since = each.waiting_since or datetime.now(UTC)
+        if answers(self.settings, each.job.topics):
+            each.resume(self._start(each.job, until_caught_up=False))
 
     def _stop(self, running: list[RunningQuery]) -> None:
         """Let the current batch finish, then stop the queries, so that no half-written batch must be repeated.
