@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from config.settings import Settings, load_settings
-from expectations.ledger_check import live_generation
+from expectations.ledger_snapshot import live_generation
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.rule_messages import rule_message
 from lake.location import table_location
