@@ -87,20 +87,20 @@ def run(
 def verify(generation: Generation) -> None:
     """Compare a generation with the served tables and the batch layer, row by row; write its certificate.
 
-    Exit code 1 when a row differs without a reason.
+    It runs every check that `promote` runs; exit code 1 if a row differs without a reason or a rule is broken.
 
     Example: lakehouse replay verify 2
     """
     from config.spark import session
     from replay.certificate import verify as certify
+    from replay.checks import refuse_unfit
 
     settings = load_settings()
     todo = manifest.replay_of(settings, generation)
-    if todo.state == "running":
-        raise LakehouseError(f"Replay {generation} is not finished.", f"lakehouse replay run --resume {generation}")
+    refuse_unfit(settings, todo, todo.jobs_to_run())  # before Spark starts
     with console.status("Starting Spark …") as status:
         spark = session(settings, "lakehouse replay verify")
-        certificate = certify(spark, settings, todo, lambda what: status.update(f"Comparing {what} …"))
+        certificate = certify(spark, settings, todo, lambda what: status.update(f"Checking {what} …"))
     manifest.save(settings, replace(todo, state="verified"))
     for what, tables in certificate.values["against"].items():
         table = Table("table", "equal", "differing", "reasons", title=f"Generation {generation} against {what}")
@@ -109,10 +109,19 @@ def verify(generation: Generation) -> None:
             table.add_row(name, f"{each['equal']:,}", f"{sum(each['by_reason'].values()):,}", reasons or "–")
         console.print(table)
     console.print(f"The certificate: {manifest.folder(settings, generation) / 'certificate.html'}")
+    for each in certificate.values["notes"]:
+        console.print(f"! {each}", style="yellow", markup=False)
+    for each in certificate.failures:
+        console.print(f"✗ {each['table']}: {each['rule']} is broken by {each['rows']:,} rows.", style="red")
+        console.print(f"    {each['look']}", markup=False)
     if certificate.unexplained:
         console.print(f"✗ {certificate.unexplained:,} rows differ without a reason.", style="red")
+    if certificate.unexplained or certificate.failures:
         raise typer.Exit(1)
-    console.print(f"✓ Nothing is unexplained. To serve it: lakehouse replay promote {generation}", style="green")
+    console.print(
+        f"✓ Nothing is unexplained, no rule is broken. To serve it: lakehouse replay promote {generation}",
+        style="green",
+    )
 
 
 @replay.command()
@@ -126,10 +135,14 @@ def promote(
     """
     from config.spark import session
     from lake.catalog import keep_up
+    from replay.promotion import is_promoted
     from replay.promotion import promote as switch
 
     settings = load_settings()
     todo = manifest.replay_of(settings, generation)
+    if is_promoted(settings, todo):  # as after a kill that came right after the switch
+        console.print(f"✓ Generation {generation} is served already.", style="green")
+        return
     with console.status("Checking its quality …"):
         spark = session(settings, "lakehouse replay promote")
         audit = switch(spark, settings, todo, accept, partial(keep_up, settings))

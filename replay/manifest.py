@@ -11,6 +11,7 @@ from config.settings import Settings
 from lake import generations
 from lake.generations import Source, TableGenerations
 from lake.location import Location, storage, table_location
+from streaming.code_version import code_version
 from streaming.job import Job, job_named
 
 State = Literal["running", "built", "verified", "dropped"]
@@ -25,6 +26,9 @@ class Replay:
     source: Source
     starting: str
     versions: dict[str, int]
+    code: dict[str, str] = field(default_factory=dict)
+    """The code version of every job; a replay is resumed, verified and promoted only with the same code."""
+
     state: State = "running"
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
@@ -102,6 +106,7 @@ def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> R
         source=source,
         starting=starting,
         versions={job.name: job.version for job in jobs},
+        code={job.name: code_version(job) for job in jobs if job.module},
         generation_by_table=served | dict.fromkeys(tables, last + 1),
     )
 

@@ -1,6 +1,7 @@
-"""The runner's watermark: how long a job waits for events that come out of order."""
+"""The runner: how long a job waits for events that come out of order, and when it stops by itself."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,8 +9,12 @@ import pytest
 
 from config.declarations import table_named
 from config.settings import Settings
+from lake import generations
 from lake.generations import TableGenerations
+from lake.location import Location
 from streaming import runner
+from streaming.checkpoint import Checkpoint
+from streaming.job import job_named
 from streaming.runner import Runner
 
 ENRICHED = "silver.clicks_enriched"
@@ -88,3 +93,21 @@ def test_but_never_less_than_live_as_it_becomes_the_live_job(delay: Any, monkeyp
 def test_a_table_that_a_replay_only_reads_is_read_as_live(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "disorder", lambda *_: timedelta(days=2))
     assert delay(ENRICHED, TableGenerations({ENRICHED: 1}, replay=2)) == delay(ENRICHED)
+
+
+def test_a_runner_stops_before_the_next_batch_once_another_generation_is_served(fresh_home: Settings) -> None:
+    written: list[int] = []
+    job = replace(job_named("sessions"), reads=(), process=lambda batch: written.append(batch.id))
+    session: Any = Session()
+    stops = Runner(fresh_home, session)
+    checkpoint = Checkpoint(1, Location(str(fresh_home.home)))
+    (checkpoint.location / "offsets" / "0").write("v1\n{}")
+    process = stops._processing(job, checkpoint)
+    no_rows: Any = None
+    process(no_rows, 0)
+    assert (written, stops.superseded) == ([0], False)
+    generations.switch(fresh_home, {job.writes[0]: 2}, "promote")
+    with pytest.raises(runner._Stopped):
+        process(no_rows, 1)
+    assert (written, stops.superseded) == ([0], True)
+    assert stops._stopping.is_set()

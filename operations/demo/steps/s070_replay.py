@@ -36,7 +36,7 @@ def replay(context: Context, chosen: list[Job]) -> Certificate | None:
         proof = certificate.verify(spark, settings, built, update, chosen)
     _show(console, proof)
     with progress(console, "Checking its quality"):
-        audit = promote(spark, settings, built, None, partial(keep_up, settings))
+        audit = promote(spark, settings, built, None, partial(keep_up, settings), chosen)
     audit.show(console)
     if audit.passed:
         console.print(f"✓ Generation {built.generation} is served, by one commit.", style="green")
