@@ -18,7 +18,7 @@ from lake import batch_log, ledger
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
 from lake.location import warehouse
-from lake.locks import holder, single_writer
+from lake.locks import ensure_free, holder, single_writer
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
 from streaming.dropped_rows import dropped_rows
@@ -50,6 +50,7 @@ def run(
     """
     settings = load_settings()
     chosen = _chosen(names)
+    ensure_free(settings, [job.name for job in chosen])
     for job in chosen:
         if job.topics:
             end_offsets(settings, job.topics[:1])  # report a broker that is down before Spark starts
