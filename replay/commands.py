@@ -114,16 +114,14 @@ def verify(generation: Generation) -> None:
     for each in certificate.values["notes"]:
         console.print(f"! {each}", style="yellow", markup=False)
     for each in certificate.failures:
-        console.print(f"✗ {each['table']}: {each['rule']} is broken by {each['rows']:,} rows.", style="red")
-        console.print(f"    {each['look']}", markup=False)
+        broken = f"✗ {each['table']}: {each['rule']} is broken by {each['rows']:,} rows.\n    {each['look']}"
+        console.print(broken, style="red", markup=False)
     if certificate.unexplained:
         console.print(f"✗ {certificate.unexplained:,} rows differ without a reason.", style="red")
     if certificate.unexplained or certificate.failures:
         raise typer.Exit(1)
-    console.print(
-        f"✓ Nothing is unexplained, no rule is broken. To serve it: lakehouse replay promote {generation}",
-        style="green",
-    )
+    serve = f"lakehouse replay promote {generation}"
+    console.print(f"✓ Nothing is unexplained, no rule is broken. To serve it: {serve}", style="green")
 
 
 @replay.command()
@@ -137,18 +135,17 @@ def promote(
     """
     from config.spark import session
     from lake.catalog import keep_up
-    from replay.promotion import is_promoted
-    from replay.promotion import promote as switch
+    from replay import promotion
 
     settings = load_settings()
     todo = manifest.replay_of(settings, generation)
-    if is_promoted(settings, todo):  # as after a kill that came right after the switch
+    if promotion.is_promoted(settings, todo):  # as after a kill that came right after the switch
         console.print(f"✓ Generation {generation} is served already.", style="green")
         return
     ensure_free(settings, ["replay"])
     with console.status("Checking its quality …"):
         spark = session(settings, "lakehouse replay promote")
-        audit = switch(spark, settings, todo, accept, partial(keep_up, settings))
+        audit = promotion.promote(spark, settings, todo, accept, partial(keep_up, settings))
     audit.show(console)
     if not audit.passed:
         console.print("✗ Not promoted: the served tables stay as they are.", style="red")
