@@ -114,8 +114,9 @@ def verify(generation: Generation) -> None:
     for each in certificate.values["notes"]:
         console.print(f"! {each}", style="yellow", markup=False)
     for each in certificate.failures:
-        broken = f"✗ {each['table']}: {each['rule']} is broken by {each['rows']:,} rows.\n    {each['look']}"
-        console.print(broken, style="red", markup=False)
+        console.print(
+            "✗ {table}: {rule} is broken by {rows:,} rows.\n    {look}".format(**each), style="red", markup=False
+        )
     if certificate.unexplained:
         console.print(f"✗ {certificate.unexplained:,} rows differ without a reason.", style="red")
     if certificate.unexplained or certificate.failures:
