@@ -28,7 +28,7 @@ def record_batch(batch: Batch, written: int) -> None:
         "recorded_at": datetime.now(UTC),
     }
     rows = pa.Table.from_pylist([row], arrow_schema(table_named(TABLE)))
-    append_once(_folder(batch.settings, batch.job, batch.generation), rows, batch.txn_app_id, batch.id)
+    append_once(folder(batch.settings, batch.job, batch.generation), rows, batch.txn_app_id, batch.id)
     failpoint("after ops.batches")
 
 
@@ -50,10 +50,11 @@ def last_batch(settings: Settings, job: str, generation: int = 1) -> dict[str, A
 
 def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:
     """Read the batches of a job's last epoch: watermarks of earlier epochs no longer hold."""
-    rows = read_arrow(_folder(settings, job, generation)).to_pylist()
+    rows = read_arrow(folder(settings, job, generation)).to_pylist()
     epoch = max((row["epoch"] for row in rows), default=0)
     return [row for row in rows if row["epoch"] == epoch]
 
 
-def _folder(settings: Settings, job: str, generation: int) -> Location:
+def folder(settings: Settings, job: str, generation: int) -> Location:
+    """Return the location of a job's batch log; each generation has its own."""
     return table_location(settings, TABLE) / f"g{generation}" / job

@@ -1,4 +1,4 @@
-"""The runner's watermark: how long a job waits for events that come out of order."""
+"""The sources of a job: how long it waits for events that come out of order."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -8,9 +8,9 @@ import pytest
 
 from config.declarations import table_named
 from config.settings import Settings
-from lake.generations import TableGenerations
-from streaming import runner
-from streaming.runner import Runner
+from lake.generations import TableGenerations, serving
+from streaming import sources
+from streaming.sources import Sources
 
 ENRICHED = "silver.clicks_enriched"
 
@@ -47,7 +47,7 @@ class Session:
 def delay(fresh_home: Settings) -> Callable[..., str]:
     def delay(name: str, build: TableGenerations | None = None) -> str:
         session: Any = Session()
-        Runner(fresh_home, session, build)._table(name)
+        Sources(fresh_home, session, build or serving(fresh_home)).table(name)
         return str(session.rows.delay)
 
     return delay
@@ -75,16 +75,19 @@ def test_a_replay_waits_as_long_as_its_own_log_was_out_of_order(delay: Any, monk
         asked.append((topic, generation))
         return timedelta(days=2)
 
-    monkeypatch.setattr(runner, "disorder", disorder)
-    assert delay(ENRICHED, TableGenerations({ENRICHED: 2}, replay=2)) == seconds(timedelta(days=2))
+    monkeypatch.setattr(sources, "disorder", disorder)
+    assert delay(ENRICHED, TableGenerations({"silver.clicks": 2, ENRICHED: 2}, replay=2)) == seconds(timedelta(days=2))
     assert asked == [("clicks", 2)]
 
 
 def test_but_never_less_than_live_as_it_becomes_the_live_job(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "disorder", lambda *_: timedelta(0))
+    monkeypatch.setattr(sources, "disorder", lambda *_: timedelta(0))
     assert delay(ENRICHED, TableGenerations({ENRICHED: 2}, replay=2)) == delay(ENRICHED)
 
 
-def test_a_table_that_a_replay_only_reads_is_read_as_live(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "disorder", lambda *_: timedelta(days=2))
-    assert delay(ENRICHED, TableGenerations({ENRICHED: 1}, replay=2)) == delay(ENRICHED)
+def test_a_replay_of_some_jobs_waits_as_long_as_the_tables_it_reads_were_out_of_order(
+    delay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "disorder", lambda _, __, generation: timedelta(days=generation))
+    build = TableGenerations({"silver.clicks": 2, ENRICHED: 3}, replay=3)
+    assert delay("silver.clicks", build) == delay(ENRICHED, build) == seconds(timedelta(days=2))
