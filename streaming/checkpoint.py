@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
-from config.kafka import end_offsets, topic_ids
+from config.kafka import end_offsets
 from config.settings import Settings
 from lake import ledger
 from lake.location import Location, storage, table_location
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
 from streaming.landing.archive import by_topic
+from streaming.topic_identity import ensure_same_log
 
 _RESET = {
     True: "continues where its tables end; no row is lost or duplicated",
@@ -110,7 +111,7 @@ def open_checkpoint(
             f"lakehouse stream reset {job.name}   ({_RESET[bool(job.topics)]})",
         )
     if reads_log:
-        _refuse_another_log(job, settings, folder)
+        ensure_same_log(job, settings, folder)
     ensure_same_code(job, folder, allow_code_change=allow_code_change)
     values = json.loads(_start_file(folder, epoch).read() or "{}")
     if not values:
@@ -128,7 +129,7 @@ def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
 def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Start a new epoch of a job that reads the log, after the last complete batch in the ledger."""
     folder = job_folder(job.name, settings, generation)
-    _refuse_another_log(job, settings, folder)
+    ensure_same_log(job, settings, folder)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
     while _committed(job, settings, generation, epoch):  # by a batch that never finished
         epoch += 1
@@ -138,23 +139,6 @@ def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     last = archived_up_to(settings)
     _start_file(folder, epoch).write(json.dumps({"offsets": offsets, "landed": last}))
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
-
-
-def _refuse_another_log(job: Job, settings: Settings, folder: Location) -> None:
-    """Record the topic ids of the log; raise an error if they changed, because offsets of another log mean nothing."""
-    if not job.topics:
-        return
-    known = folder / "log.json"
-    ids = topic_ids(settings, job.topics)
-    if (landed_before := known.read()) is not None:
-        changed = [name for name, id_ in json.loads(landed_before).items() if ids.get(name, id_) != id_]
-        if changed:
-            raise LakehouseError(
-                f"The log is not the one '{job.name}' landed before: {', '.join(changed)} was created again.",
-                "Restore the old log, or start with empty tables too: make clean   (or another LAKEHOUSE_HOME)",
-            )
-        return
-    known.write(json.dumps(ids))
 
 
 def archived_up_to(settings: Settings) -> dict[str, int]:

@@ -19,6 +19,7 @@ from lake.location import warehouse
 from lake.locks import ensure_free, holder, single_writer
 from streaming import repair_commands
 from streaming.checkpoint import last_checkpoint
+from streaming.dropped_rows import dropped_rows
 from streaming.job import Job, job_named, jobs
 from streaming.progress import Progress, commits_behind, last_progress
 from streaming.progress_display import print_failure, shown
@@ -92,6 +93,7 @@ def status() -> None:
         status_of = _landing_status if job.topics else _table_job_status
         table.add_row(*status_of(settings, job, target))
     console.print(table)
+    show_dropped_rows(settings, target, console)
     skew = ledger.greatest_skew(settings, "landing", target.of_job(job_named("landing")))
     allowed = timedelta(minutes=settings.streaming.skew_minutes)
     if skew:
@@ -134,6 +136,14 @@ def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], conso
         for job in chosen:
             if not job.topics and (closed_until := closing.close(job, settings, spark)):
                 console.print(f"{job.name}: all rows before {closed_until:%Y-%m-%d %H:%M:%S} are final.")
+
+
+def show_dropped_rows(settings: Settings, target: TableGenerations, console: Console) -> None:
+    """Print each job that refuses to start because Spark has dropped rows of it."""
+    for job in jobs().values():
+        if error := dropped_rows(job, settings, target):
+            console.print(f"✗ {error.problem}", style="red")
+            console.print(error.hint)
 
 
 def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> list[str]:

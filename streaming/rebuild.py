@@ -8,6 +8,7 @@ import json
 
 from pyspark.sql import SparkSession
 
+from config.errors import LakehouseError
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake import batch_log, generations
@@ -38,7 +39,13 @@ def rebuild(spark: SparkSession, settings: Settings, job: Job, on_progress: OnPr
         target = TableGenerations({**served.generation_by_table, **dict.fromkeys(tables, number)}, replay=number)
         (_records(settings) / f"g{number}" / "reset.json").write(json.dumps({"job": job.name, "tables": tables}))
         failpoint("after reset record")
-        Runner(settings, spark, target).run(jobs, until_caught_up=True, on_progress=on_progress)
+        try:
+            Runner(settings, spark, target).run(jobs, until_caught_up=True, on_progress=on_progress)
+        except LakehouseError as error:
+            raise LakehouseError(
+                f"The reset of '{job.name}' has failed; what is served has not changed.\n{error.problem}",
+                f"After the cause is fixed: lakehouse stream reset {job.name}",
+            ) from error
         failpoint("after reset run")
         for each in jobs:
             _close_as_served(each, served, target, settings, spark)

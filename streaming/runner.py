@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,12 +16,13 @@ from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.locks import single_writer
 from lake.tables import create_missing
 from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
+from streaming.dropped_rows import dropped_in_batch, dropped_rows, refuse_dropped_rows
 from streaming.failures import Failures, OnFailure
 from streaming.job import Job, in_stages
 from streaming.job import jobs as all_jobs
 from streaming.landing.archive import fill_gap
 from streaming.progress import OnProgress, Progress, RunningQuery
-from streaming.query_errors import dropped_rows_error, explain_failure
+from streaming.query_errors import explain_failure
 from streaming.sources import Sources
 from streaming.tries import count_failure, failing_too_often, forget_failures
 from streaming.windows.late import refuse_unknown
@@ -105,6 +107,7 @@ class Runner:
         return RunningQuery(job, query, self.settings, self.target)
 
     def _start(self, job: Job, *, until_caught_up: bool, retry: bool) -> StreamingQuery:
+        refuse_dropped_rows(job, self.settings, self.target)
         generation = self.target.of_job(job)
         checkpoint = open_checkpoint(
             job,
@@ -148,6 +151,7 @@ class Runner:
             if self._stopping.is_set() or job in self._failures:
                 # This batch began after the stop was requested: the next run repeats it from its start.
                 raise _Stopped
+            dropped = cache(lambda: dropped_in_batch(self.spark, job.name) if job.reads else 0)
             batch = Batch(
                 rows=rows,
                 job=job.name,
@@ -159,6 +163,7 @@ class Runner:
                 closed_until=checkpoint.watermark(batch_id),
                 already_landed=landed,
                 is_replay=self.target.replay is not None,
+                dropped=dropped,
                 input_generations=self.target.inputs_of(generation),
             )
             try:
@@ -166,6 +171,8 @@ class Runner:
             except Exception as error:
                 self._counted[job.name] = count_failure(checkpoint, batch_id, error) is not None
                 raise
+            if dropped():
+                refuse_dropped_rows(job, self.settings, self.target)
 
         return process
 
@@ -188,7 +195,7 @@ class Runner:
                 each.update()
                 if each.job in self._failures or not (error := self._error_of(each)):
                     continue
-                again = None if until_caught_up or each.dropped else self._again(each.job)
+                again = None if until_caught_up else self._again(each.job)
                 if again:
                     running[number], active = again, True
                 elif each.job not in self._failures:
@@ -201,9 +208,9 @@ class Runner:
     def _error_of(self, running: RunningQuery) -> LakehouseError | None:
         """Return why a query has failed, or None."""
         error = running.query.exception()
-        if error is not None and not self._stopping.is_set():
-            return explain_failure(running.job.name, error)
-        return dropped_rows_error(running.job.name, running.dropped) if running.dropped else None
+        if error is None or self._stopping.is_set():
+            return None
+        return dropped_rows(running.job, self.settings, self.target) or explain_failure(running.job.name, error)
 
     def _again(self, job: Job) -> RunningQuery | None:
         """Start a live job again after a failed try of its batch; the tries are counted, so this ends."""
