@@ -79,17 +79,21 @@ def test_live_the_other_jobs_keep_running(lake: Lake, log: Log) -> None:
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(runner.run, jobs, until_caught_up=False, on_failure=failed.append)
         try:
-            until(lambda: bool(failed) or running.done(), seconds=300)
-            before = batch_log.last_batch(lake.settings, "ad_clicks")
+            until(lambda: bool(failed and last_batch(lake)) or running.done(), seconds=300)
+            before = last_batch(lake)
             log.send(click("later", NOON + timedelta(hours=1)))
             lake.land(log.records[-1:])
-            until(lambda: batch_log.last_batch(lake.settings, "ad_clicks") != before or running.done(), seconds=300)
+            until(lambda: last_batch(lake) != before or running.done(), seconds=300)
         finally:
             runner.stop()
         with pytest.raises(LakehouseError, match="its batch 0 has failed 3 times"):
             running.result()
     assert len(failed) == 1
-    assert batch_log.last_batch(lake.settings, "ad_clicks") != before
+    assert last_batch(lake) != before
+
+
+def last_batch(lake: Lake) -> object:
+    return batch_log.last_batch(lake.settings, "ad_clicks")
 
 
 def test_an_error_names_every_job_that_failed_and_its_fix() -> None:

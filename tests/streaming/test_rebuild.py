@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import streaming.rebuild as rebuilding
 from config.declarations import table_named
 from config.errors import LakehouseError
-from lake import generations
+from lake import batch_log, generations
 from lake.location import table_location
 from local.simulator.plan import Plan
 from streaming.checkpoint import job_folder
@@ -21,7 +21,7 @@ from streaming.rebuild import rebuild
 from streaming.windows.closing import close
 
 ENRICHER = "clicks_enriched"
-TABLES = ["silver.clicks_enriched", "gold.views_per_minute", "gold.trending", "gold.sessions"]
+TABLES = ["silver.clicks_enriched", "gold.views_per_minute", "gold.trending"]
 
 
 def served(lake: Lake) -> dict[str, set[str]]:
@@ -43,7 +43,6 @@ def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_em
     lake.land(records[:-200])
     jobs = [job.name for job in downstream([job_named(ENRICHER)])]
     catch_up(lake, jobs)
-    close(job_named("sessions"), lake.settings, lake.spark)
     before = served(lake)
     assert all(before.values())
 
@@ -72,6 +71,17 @@ def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_em
     catch_up(lake, jobs)
     assert all(before[name] < served(lake)[name] for name in ("silver.clicks_enriched", "gold.views_per_minute"))
     assert rows(lake, "silver.clicks_enriched", 1) == before["silver.clicks_enriched"]
+
+
+def test_what_was_closed_on_request_is_still_final_after_a_reset(lake: Lake) -> None:
+    sessions = job_named("sessions")
+    lake.land(records_of(Plan(seed=12, events=300, late=0, duplicates=0, malformed=0)))
+    catch_up(lake, ["sessions"])
+    closed_until = close(sessions, lake.settings, lake.spark)
+    before = rows(lake, "gold.sessions", 1)
+    assert rebuild(lake.spark, lake.settings, sessions) == ["gold.sessions"]
+    assert rows(lake, "gold.sessions", 2) == before != set()
+    assert batch_log.closed_until(lake.settings, "sessions", 2) == closed_until
 
 
 def dies(place: str, where: str) -> None:
