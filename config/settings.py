@@ -67,6 +67,7 @@ class StreamingSettings(Section):
     salted: dict[str, Annotated[int, Field(ge=2, le=38)]] = Field(
         default_factory=dict, description="by job: number of salts, over which the events of one key are spread"
     )
+    tries: int = Field(3, ge=1, description="failures of one micro-batch after which its job refuses to start")
     skew_minutes: int = Field(20, ge=0, description="arrival time by which one partition may be read ahead of another")
     dedup_horizon_minutes: int = Field(60, ge=1, description="event time within which event ids are deduplicated")
 

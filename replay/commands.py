@@ -61,7 +61,7 @@ def run(
     """
     from config.spark import session
     from replay.run import run as run_replay
-    from streaming.commands import shown
+    from streaming.progress_display import shown
 
     settings = _capped(load_settings(), cores)
     ensure_free(settings, ["replay"])

@@ -11,8 +11,8 @@ from operations.demo.step import Step
 from replay import certificate, manifest
 from replay.certificate import Certificate
 from replay.run import run as run_replay
-from streaming.commands import shown
 from streaming.job import Job, jobs
+from streaming.progress_display import shown
 
 
 def run(context: Context) -> bool:
