@@ -127,9 +127,10 @@ def begin_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
 
 
 def topic_ids(settings: Settings, names: Iterable[str]) -> dict[str, str]:
-    """Return Kafka's topic ids: a topic that was deleted and created again has another id."""
+    """Return the ids of the topics that exist: a topic that was deleted and created again has another id."""
     with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
-        return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(list(names))}
+        found = admin.describe_topics(list(names))
+    return {topic["name"]: str(topic["topic_id"]) for topic in found if not topic["error_code"]}
 
 
 def _offsets(settings: Settings, names: Iterable[str], which: str) -> Offsets:

@@ -12,6 +12,7 @@ from rich.table import Table
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
 from lake.location import table_location
+from lake.locks import ensure_free
 from replay import manifest
 from replay.plan import EARLIEST, ReplayPlan
 from replay.plan import plan as make_plan
@@ -63,6 +64,7 @@ def run(
     from streaming.commands import shown
 
     settings = _capped(load_settings(), cores)
+    ensure_free(settings, ["replay"])
     if resume is not None:
         todo = manifest.interrupted(settings, resume)
     else:
@@ -130,6 +132,7 @@ def promote(
 
     settings = load_settings()
     todo = manifest.replay_of(settings, generation)
+    ensure_free(settings, ["replay"])
     with console.status("Checking its quality …"):
         spark = session(settings, "lakehouse replay promote")
         audit = switch(spark, settings, todo, accept, partial(keep_up, settings))

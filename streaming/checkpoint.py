@@ -14,13 +14,14 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
-from config.kafka import end_offsets, topic_ids
+from config.kafka import end_offsets
 from config.settings import Settings
 from lake import ledger
 from lake.location import Location, storage, table_location
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
 from streaming.landing.archive import by_topic
+from streaming.topic_identity import ensure_same_log
 
 _RESET = {
     True: "continues where its tables end; no row is lost or duplicated",
@@ -85,7 +86,7 @@ def open_checkpoint(
         # Here, not in reset(): until the job runs again, old rows are better than none.
         _empty(job, settings, generation)
     if reads_log:
-        _refuse_another_log(job, settings, folder)
+        ensure_same_log(job, settings, folder)
     ensure_same_code(job, folder, allow_code_change=allow_code_change)
     values = json.loads(_start_file(folder, epoch).read() or "{}")
     if not values:
@@ -103,7 +104,7 @@ def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
 def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Start a new epoch: on the log, after the last complete batch in the ledger; on tables, at their first commit."""
     folder = job_folder(job.name, settings, generation)
-    _refuse_another_log(job, settings, folder)
+    ensure_same_log(job, settings, folder)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
     while _committed(job, settings, generation, epoch):  # by a batch that never finished
         epoch += 1
@@ -124,23 +125,6 @@ def _empty(job: Job, settings: Settings, generation: int) -> None:
         location = table_location(settings, name, generation)
         if location.is_table():
             location.table().delete()
-
-
-def _refuse_another_log(job: Job, settings: Settings, folder: Location) -> None:
-    """Record the topic ids of the log; raise an error if they changed, because offsets of another log mean nothing."""
-    if not job.topics:
-        return
-    known = folder / "log.json"
-    ids = topic_ids(settings, job.topics)
-    if (landed_before := known.read()) is not None:
-        changed = [name for name, id_ in json.loads(landed_before).items() if ids.get(name, id_) != id_]
-        if changed:
-            raise LakehouseError(
-                f"The log is not the one '{job.name}' landed before: {', '.join(changed)} was created again.",
-                "Restore the old log, or start with empty tables too: make clean   (or another LAKEHOUSE_HOME)",
-            )
-        return
-    known.write(json.dumps(ids))
 
 
 def archived_up_to(settings: Settings) -> dict[str, int]:

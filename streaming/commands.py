@@ -18,9 +18,10 @@ from lake import batch_log, ledger
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
 from lake.location import warehouse
-from lake.locks import holder, single_writer
+from lake.locks import ensure_free, holder, single_writer
 from streaming.checkpoint import last_checkpoint
 from streaming.checkpoint import reset as reset_checkpoint
+from streaming.dropped_rows import dropped_rows
 from streaming.job import Job, job_named, jobs
 from streaming.progress import OnProgress, Progress, commits_behind, last_progress
 from streaming.runner import Runner
@@ -49,6 +50,7 @@ def run(
     """
     settings = load_settings()
     chosen = _chosen(names)
+    ensure_free(settings, [job.name for job in chosen])
     for job in chosen:
         if job.topics:
             end_offsets(settings, job.topics[:1])  # report a broker that is down before Spark starts
@@ -89,6 +91,7 @@ def status() -> None:
         status_of = _landing_status if job.topics else _table_job_status
         table.add_row(*status_of(settings, job, target))
     console.print(table)
+    show_dropped_rows(settings, target, console)
     skew = ledger.greatest_skew(settings, "landing", target.of_job(job_named("landing")))
     allowed = timedelta(minutes=settings.streaming.skew_minutes)
     if skew:
@@ -185,6 +188,14 @@ def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], conso
         for job in chosen:
             if not job.topics and (closed_until := closing.close(job, settings, spark)):
                 console.print(f"{job.name}: all rows before {closed_until:%Y-%m-%d %H:%M:%S} are final.")
+
+
+def show_dropped_rows(settings: Settings, target: TableGenerations, console: Console) -> None:
+    """Print each job that refuses to start because Spark has dropped rows of it."""
+    for job in jobs().values():
+        if error := dropped_rows(job, settings, target):
+            console.print(f"✗ {error.problem}", style="red")
+            console.print(error.hint)
 
 
 def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> list[str]:

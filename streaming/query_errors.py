@@ -33,15 +33,6 @@ def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
     )
 
 
-def dropped_rows_error(job: str, rows: int) -> LakehouseError:
-    """Report that Spark has dropped rows behind the watermark."""
-    return LakehouseError(
-        f"'{job}' stopped: Spark dropped {rows:,} rows that arrived after their window had closed. "
-        "Partitions were read further apart than streaming.skew_minutes allows.",
-        f"Raise streaming.skew_minutes, then rebuild the table: lakehouse stream reset {job}",
-    )
-
-
 def _first_lines(text: str, count: int = 6) -> str:
     """Return the first lines of an error; for a Python error, its message from the end of the traceback."""
     raised = re.findall(

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from functools import cache
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,11 +20,12 @@ from lake.location import table_location
 from lake.locks import single_writer
 from lake.tables import create_missing
 from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
+from streaming.dropped_rows import dropped_in_batch, refuse_dropped_rows
 from streaming.job import LOG, Job, in_stages
 from streaming.job import jobs as all_jobs
 from streaming.landing.archive import fill_gap
 from streaming.progress import OnProgress, Progress, RunningQuery
-from streaming.query_errors import dropped_rows_error, explain_failure
+from streaming.query_errors import explain_failure
 from streaming.windows.late import refuse_unknown
 from streaming.windows.salting import as_configured
 
@@ -78,6 +80,7 @@ class Runner:
         return RunningQuery(job, self._start(job, until_caught_up), self.settings, self.target)
 
     def _start(self, job: Job, until_caught_up: bool) -> StreamingQuery:
+        refuse_dropped_rows(job, self.settings, self.target)
         generation = self.target.of_job(job)
         checkpoint = open_checkpoint(
             job,
@@ -161,6 +164,7 @@ class Runner:
             if self._stopping.is_set():
                 # This batch began after the stop was requested: the next run repeats it from its start.
                 raise _Stopped
+            dropped = cache(lambda: dropped_in_batch(self.spark, job.name) if job.reads else 0)
             job.process(
                 Batch(
                     rows=rows,
@@ -173,11 +177,14 @@ class Runner:
                     closed_until=checkpoint.watermark(batch_id),
                     already_landed=landed,
                     is_replay=self.target.replay is not None,
+                    dropped=dropped,
                     input_generations={
                         name: number for name, number in self.target.generation_by_table.items() if number != generation
                     },
                 )
             )
+            if dropped():
+                refuse_dropped_rows(job, self.settings, self.target)
 
         return process
 
@@ -200,9 +207,8 @@ class Runner:
                 each.update()
                 error = each.query.exception()
                 if error is not None and not self._stopping.is_set():
+                    refuse_dropped_rows(each.job, self.settings, self.target)
                     raise explain_failure(each.job.name, error)
-                if each.dropped:
-                    raise dropped_rows_error(each.job.name, each.dropped)
             if on_progress:
                 on_progress([each.progress() for each in running])
             if active:

@@ -14,7 +14,9 @@ from config.settings import Settings, load_settings
 from expectations.ledger_check import live_generation
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.rule_messages import rule_message
+from lake.ledger import LANDING
 from lake.location import table_location
+from lake.locks import ensure_free
 from lake.tables import ORIGIN, read_arrow
 
 app = typer.Typer()
@@ -90,6 +92,7 @@ def redrive() -> None:
     if not unfinished(settings, generation) and not _rows(settings, ["topic"]):
         console.print(EMPTY)
         return
+    ensure_free(settings, [LANDING])
     from config.spark import session
     from expectations.quarantine.redrive import redrive as drive
 

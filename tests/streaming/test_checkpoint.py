@@ -27,7 +27,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A log with the job's topics, two partitions each, and the id that each was given."""
     ids = {"clicks": "id of clicks", "users": "id of users"}
     ends = {(topic, partition): 100 for topic in ids for partition in range(2)}
-    monkeypatch.setattr("streaming.checkpoint.topic_ids", lambda settings, names: dict(ids))
+    monkeypatch.setattr(
+        "streaming.topic_identity.topic_ids", lambda settings, names: {name: ids[name] for name in names if name in ids}
+    )
     monkeypatch.setattr("streaming.checkpoint.end_offsets", lambda settings, names: ends)
     return ids
 
@@ -147,6 +149,40 @@ def test_another_log_of_the_same_name_is_refused(fresh_home: Settings, log: dict
         with pytest.raises(LakehouseError, match="users was created again") as error:
             refuses(JOB, fresh_home)
         assert "make clean" in error.value.hint
+
+
+def test_a_topic_declared_later_is_recorded_when_it_is_first_seen(fresh_home: Settings, log: dict[str, str]) -> None:
+    open_checkpoint(replace(JOB, topics=("clicks",)), fresh_home)
+    open_checkpoint(JOB, fresh_home)
+    log["users"] = "another id"
+    with pytest.raises(LakehouseError, match="users was created again"):
+        open_checkpoint(JOB, fresh_home)
+
+
+def test_a_topic_created_again_is_refused_in_another_generation_too(fresh_home: Settings, log: dict[str, str]) -> None:
+    open_checkpoint(JOB, fresh_home)
+    log["users"] = "another id"
+    with pytest.raises(LakehouseError, match="users was created again"):
+        open_checkpoint(replace(JOB, writes=("silver.users",)), fresh_home, 2)
+
+
+@pytest.mark.parametrize(
+    ("landed_before", "problem", "hint"),
+    [
+        (True, "Kafka has no topic users, which 'landing' has landed before", "Restore the old log"),
+        (False, "Kafka has no topic users, which 'landing' reads", "lakehouse broker start"),
+    ],
+)
+def test_a_missing_topic_is_refused_with_the_way_out(
+    fresh_home: Settings, log: dict[str, str], landed_before: bool, problem: str, hint: str
+) -> None:
+    if landed_before:
+        open_checkpoint(JOB, fresh_home)
+    del log["users"]
+    for refuses in (open_checkpoint, reset):
+        with pytest.raises(LakehouseError, match=problem) as error:
+            refuses(JOB, fresh_home)
+        assert hint in error.value.hint
 
 
 def logged(folder: Path, name: str, *lines: object) -> None:
