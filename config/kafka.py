@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from config.declarations import Topic, topics
@@ -105,6 +105,15 @@ def ensure_topics(settings: Settings) -> list[str]:
         while not set(topics()) <= set(admin.list_topics()) and time.monotonic() < deadline:
             time.sleep(0.05)
         return [topic.name for topic in missing]
+
+
+def keep_records_of_any_age(settings: Settings, names: Iterable[str]) -> None:
+    """Switch retention by time off where it is declared: Kafka goes by the record's timestamp, and the simulator's are old."""
+    dated = [name for name in names if topics()[name].retention["retention.ms"] != "-1"]
+    if dated:
+        changes = [ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "-1"}) for name in dated]
+        with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+            admin.alter_configs(changes)
 
 
 def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import Field, SecretStr, ValidationError, create_model, field_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config.discovery import provided
@@ -19,6 +19,15 @@ PREFIX = "LAKEHOUSE_"
 AnySection = TypeVar("AnySection", bound=Section)
 # Variables that are not read by this object: by the fault tests, and by scripts that choose a home or file earlier.
 NOT_SETTINGS = {"LAKEHOUSE_HOME", "LAKEHOUSE_CONFIG", "LAKEHOUSE_FAILPOINT"}
+
+
+def _pattern(text: str) -> str:
+    """Check that a text is a regular expression."""
+    try:
+        re.compile(text.encode())
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression: {error}") from None
+    return text
 
 
 class KafkaSettings(Section):
@@ -113,8 +122,9 @@ class RouterSettings(Section):
     bot_pages: int = Field(10, ge=2, description="page views of one user within bot_seconds that make it a bot")
     bot_seconds: float = Field(10.0, gt=0, description="window of event time in which page views are counted")
     bot_reach: int = Field(20_000, ge=1, description="offsets of a partition within which they are counted")
-    headers: tuple[str, ...] = Field(
-        ("simulator_id", "traceparent"), description="record headers to keep; others may contain personal data"
+    headers: dict[str, Annotated[str, AfterValidator(_pattern)]] = Field(
+        {"simulator_id": "[0-9a-f]{32}", "traceparent": "[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"},
+        description="record headers to keep, each with the pattern of its values; others may contain personal data",
     )
     session_seconds: float = Field(10.0, ge=6, description="session timeout: then others take over the partitions")
     transaction_seconds: float = Field(30.0, ge=1, description="timeout after which Kafka aborts an open transaction")
