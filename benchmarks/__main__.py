@@ -7,15 +7,15 @@ import shutil
 import subprocess
 import sys
 
-from rich.console import Console
 from rich.table import Table
 
 import benchmarks
 from config.settings import load_settings
 from config.spark import session
+from config.terminal import Terminal
 from local.broker import Broker
 
-console = Console(highlight=False)
+console = Terminal()
 
 
 def main(chosen: list[str]) -> None:

@@ -7,9 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.markup import escape
-
 from config.declarations import tables, topics
 from config.errors import LakehouseError
 from config.jars import verify
@@ -17,6 +14,7 @@ from config.java import find_java
 from config.kafka import end_offsets, servers
 from config.rules import all_rules
 from config.settings import Settings, load_settings
+from config.terminal import Terminal, styled
 from local.broker import Broker
 
 MEMORY_GIB = 4
@@ -33,7 +31,7 @@ class Finding:
     hint: str = ""
 
 
-def run_checks(console: Console) -> int:
+def run_checks(console: Terminal) -> int:
     """Print every finding; return 0 if all checks passed, 1 otherwise."""
     findings = [_configuration()]
     if findings[0].passed:
@@ -51,10 +49,13 @@ def run_checks(console: Console) -> int:
         ]
         findings += [_checked(check, settings) for check in checks]
     for finding in findings:
-        mark = "[green]✓[/]" if finding.passed else "[red]✗[/]"
-        console.print(f"{mark} {finding.subject:<14} {escape(finding.found)}")
+        mark = styled("✓", "green") if finding.passed else styled("✗", "red")
+        first, *more = finding.found.split("\n")
+        console.print(mark, f"{finding.subject:<14} {first}")
+        if more:
+            console.print(*more, sep="\n")
         if finding.hint and not finding.passed:
-            console.print(f"  {'':<14} → {escape(finding.hint)}")
+            console.lines(f"  {'':<14} → {finding.hint}")
     return 0 if all(finding.passed for finding in findings) else 1
 
 

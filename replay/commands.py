@@ -6,11 +6,11 @@ from functools import partial
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
+from config.terminal import Terminal, styled
 from lake.location import table_location
 from replay import manifest
 from replay.plan import EARLIEST, ReplayPlan
@@ -20,7 +20,7 @@ from streaming.job import Job, downstream, job_named, jobs
 app = typer.Typer()
 replay = typer.Typer(help="Kappa: rebuild history, prove it, then serve it.", no_args_is_help=True)
 app.add_typer(replay, name="replay")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 NICENESS = 15
 """The niceness of a replay: it gets the CPU time that the live jobs leave."""
 
@@ -175,7 +175,7 @@ def list_generations() -> None:
         mine = [name for name in names if served[name] == number]
         size = sum(table_location(settings, name, number).size() for name in names)
         about = known.get(number)
-        state = f"[green]served ({len(mine)} tables)[/]" if mine else about.state if about else "superseded"
+        state = styled(f"served ({len(mine)} tables)", "green") if mine else about.state if about else "superseded"
         versions = ", ".join(f"{n} v{v}" for n, v in about.versions.items() if v > 1) if about else ""
         table.add_row(
             str(number),

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
+from config.terminal import Terminal
 from lake import batch_log, ledger
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
@@ -29,7 +29,7 @@ from streaming.windows import closing
 app = typer.Typer()
 stream = typer.Typer(help="The Spark jobs: run, list, status, reset.", no_args_is_help=True)
 app.add_typer(stream, name="stream")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[JOB]…", help="Jobs to run; all of them by default.")]
 
@@ -117,7 +117,7 @@ def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose
 
 
 def run_measured(
-    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console
+    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Terminal
 ) -> tuple[list[Progress], Cost]:
     """Run jobs and show their progress; return the last progress of each, and the cost."""
     with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as on_progress:
@@ -125,7 +125,7 @@ def run_measured(
     return last, cost
 
 
-def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
+def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Terminal) -> list[Progress]:
     """Run jobs, show their progress, and record the cost."""
     last, cost = run_measured(runner, chosen, until_caught_up=until_caught_up, console=console)
     records = sum(each.done for each in last if job_named(each.job).topics)
@@ -136,7 +136,7 @@ def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, con
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[OnProgress]:
+def shown(console: Terminal) -> Iterator[OnProgress]:
     """Show the progress of jobs: in a live table on a terminal, elsewhere with a line for each batch."""
     if not console.is_terminal:
         yield _print_batches(console)
@@ -164,7 +164,7 @@ def _table(progress: list[Progress]) -> Table:
     return table
 
 
-def _print_batches(console: Console) -> OnProgress:
+def _print_batches(console: Terminal) -> OnProgress:
     printed: dict[str, int] = {}
 
     def on_progress(progress: list[Progress]) -> None:
@@ -179,7 +179,7 @@ def _print_batches(console: Console) -> OnProgress:
     return on_progress
 
 
-def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Console) -> None:
+def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Terminal) -> None:
     """Finalize the open rows of the jobs, one job after the other."""
     with single_writer(settings, [job.name for job in chosen]):
         for job in chosen:

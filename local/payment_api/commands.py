@@ -5,15 +5,15 @@ from threading import Event, Thread
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from config.locks import claim
 from config.settings import load_settings
+from config.terminal import Terminal
 from local.payment_api.behaviour import Behaviour, Mode
 from local.payment_api.server import PaymentApi
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command("payment-api")
