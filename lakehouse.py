@@ -45,6 +45,7 @@ def run() -> None:
 
     atexit.register(leave)  # registered first, so it runs last
     print_tracebacks_safely()
+    os.umask(0o077)  # everything that a command or a server that it starts writes is for its owner only
     try:
         main()
         code = 0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from config.declarations import tables, topics
 from config.errors import LakehouseError
+from config.home import make_home, open_to_others
 from config.jars import verify
 from config.java import find_java
 from config.kafka import end_offsets, servers
@@ -111,7 +112,11 @@ def _disk(settings: Settings) -> Finding:
 
 
 def _home(settings: Settings) -> Finding:
-    settings.home.mkdir(parents=True, exist_ok=True)
+    make_home(settings)
+    if mode := open_to_others(settings):
+        return Finding(
+            "home", False, f"{settings.home} can be read by others ({mode})", f"chmod -R go= '{settings.home}'"
+        )
     return Finding(
         "home", os.access(settings.home, os.W_OK), str(settings.home), "Make it writable, or set LAKEHOUSE_HOME."
     )

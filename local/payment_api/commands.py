@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from config.home import make_home
 from config.locks import claim
 from config.settings import load_settings
 from config.terminal import Terminal
@@ -30,6 +31,7 @@ def payment_api(
     Example: lakehouse payment-api --behave fail
     """
     settings = load_settings()
+    make_home(settings)
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

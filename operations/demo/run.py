@@ -1,7 +1,6 @@
 """The demo: every step in order, in a home of its own that is emptied first, with a Kafka of its own."""
 
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from config.errors import LakehouseError
+from config.home import empty_home, make_home
 from config.java import SHORT_RUN
 from config.settings import Settings, load_settings, nearest
 from config.terminal import Terminal
@@ -45,10 +45,12 @@ class Demo:
     def run(self) -> int:
         """Run all steps in an empty home; return 0 if each found what it expected."""
         began = time.monotonic()
+        make_home(load_settings())
         settings = demo_home(load_settings())
         self.kafka(settings).stop()  # an interrupted demo may have left it running
         Catalog(settings).stop()
-        shutil.rmtree(settings.home, ignore_errors=True)
+        empty_home(settings)
+        make_home(settings)
         seconds: dict[Step, float] = {}
         code = self._run(settings, self.steps, seconds)
         if code == 0:
