@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from config.discovery import provided
 from config.errors import LakehouseError
+from config.home import check_path
 from config.section import Section
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -206,9 +207,11 @@ def load_settings(file: Path | None = None) -> Settings:
         )
     _refuse_unknown_variables()
     try:
-        return Settings(**values)
+        settings = Settings(**values)
     except ValidationError as error:
         raise LakehouseError(_explain(error, file), f"Correct {file} or the LAKEHOUSE_ variables.") from None
+    check_path(settings.home)
+    return settings
 
 
 RENAMED = {

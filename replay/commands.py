@@ -6,11 +6,11 @@ from functools import partial
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
+from config.terminal import Terminal, styled
 from lake.location import table_location
 from lake.locks import ensure_free
 from replay import manifest
@@ -21,7 +21,7 @@ from streaming.job import Job, downstream, job_named, jobs
 app = typer.Typer()
 replay = typer.Typer(help="Kappa: rebuild history, prove it, then serve it.", no_args_is_help=True)
 app.add_typer(replay, name="replay")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 NICENESS = 15
 """The niceness of a replay: it gets the CPU time that the live jobs leave."""
 
@@ -112,11 +112,9 @@ def verify(generation: Generation) -> None:
         console.print(table)
     console.print(f"The certificate: {manifest.folder(settings, generation) / 'certificate.html'}")
     for each in certificate.values["notes"]:
-        console.print(f"! {each}", style="yellow", markup=False)
+        console.print(f"! {each}", style="yellow")
     for each in certificate.failures:
-        console.print(
-            "✗ {table}: {rule} is broken by {rows:,} rows.\n    {look}".format(**each), style="red", markup=False
-        )
+        console.lines("✗ {table}: {rule} is broken by {rows:,} rows.\n    {look}".format(**each), style="red")
     if certificate.unexplained:
         console.print(f"✗ {certificate.unexplained:,} rows differ without a reason.", style="red")
     if certificate.unexplained or certificate.failures:
@@ -189,7 +187,7 @@ def list_generations() -> None:
         mine = [name for name in names if served[name] == number]
         size = sum(table_location(settings, name, number).size() for name in names)
         about = known.get(number)
-        state = f"[green]served ({len(mine)} tables)[/]" if mine else about.state if about else "superseded"
+        state = styled(f"served ({len(mine)} tables)", "green") if mine else about.state if about else "superseded"
         versions = ", ".join(f"{n} v{v}" for n, v in about.versions.items() if v > 1) if about else ""
         table.add_row(
             str(number),

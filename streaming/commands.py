@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.table import Table
 
 from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
+from config.terminal import Terminal
 from lake import batch_log, ledger
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
@@ -31,7 +31,7 @@ stream = typer.Typer(help="The Spark jobs: run, list, status, reset.", no_args_i
 app.add_typer(stream, name="stream")
 for command in (repair_commands.reset, repair_commands.bisect, repair_commands.set_aside):
     stream.command()(command)
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[JOB]…", help="Jobs to run; all of them by default.")]
 
@@ -106,7 +106,7 @@ def status() -> None:
 
 
 def run_measured(
-    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console
+    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Terminal
 ) -> tuple[list[Progress], Cost]:
     """Run jobs and show their progress; return the last progress of each, and the cost."""
     with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as on_progress:
@@ -116,7 +116,7 @@ def run_measured(
     return last, cost
 
 
-def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
+def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Terminal) -> list[Progress]:
     """Run jobs, show their progress, and record the cost."""
     last, cost = run_measured(runner, chosen, until_caught_up=until_caught_up, console=console)
     records = sum(each.done for each in last if job_named(each.job).topics)
@@ -130,7 +130,7 @@ def _chosen(names: list[str] | None) -> list[Job]:
     return [job_named(name) for name in names] if names else list(jobs().values())
 
 
-def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Console) -> None:
+def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Terminal) -> None:
     """Finalize the open rows of the jobs, one job after the other."""
     with single_writer(settings, [job.name for job in chosen]):
         for job in chosen:
@@ -138,7 +138,7 @@ def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], conso
                 console.print(f"{job.name}: all rows before {closed_until:%Y-%m-%d %H:%M:%S} are final.")
 
 
-def show_dropped_rows(settings: Settings, target: TableGenerations, console: Console) -> None:
+def show_dropped_rows(settings: Settings, target: TableGenerations, console: Terminal) -> None:
     """Print each job that refuses to start because Spark has dropped rows of it."""
     for job in jobs().values():
         if error := dropped_rows(job, settings, target):

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from config.errors import LakehouseError
+from config.terminal import Terminal
 from streaming.progress import OnProgress, Progress
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[OnProgress]:
+def shown(console: Terminal) -> Iterator[OnProgress]:
     """Show the progress of jobs: in a live table on a terminal, elsewhere with a line for each batch."""
     if not console.is_terminal:
         yield _print_batches(console)
@@ -36,7 +36,7 @@ def _table(progress: list[Progress]) -> Table:
     return table
 
 
-def _print_batches(console: Console) -> OnProgress:
+def _print_batches(console: Terminal) -> OnProgress:
     printed: dict[str, int] = {}
 
     def on_progress(progress: list[Progress]) -> None:
@@ -51,7 +51,7 @@ def _print_batches(console: Console) -> OnProgress:
     return on_progress
 
 
-def print_failure(console: Console, error: LakehouseError) -> None:
+def print_failure(console: Terminal, error: LakehouseError) -> None:
     """Print why a job failed while the others keep running."""
-    console.print(error.problem, style="red", markup=False)
-    console.print(error.hint, markup=False)
+    console.lines(error.problem, style="red")
+    console.lines(error.hint)

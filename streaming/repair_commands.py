@@ -4,11 +4,11 @@ from itertools import islice
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
 from config.spark import session
+from config.terminal import Terminal
 from lake import ledger
 from lake.generations import serving
 from lake.locks import ensure_free, single_writer
@@ -24,7 +24,7 @@ from streaming.rebuild import LOCK, rebuild
 from streaming.tries import forget_failures
 
 LANDING = "landing"
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 JobName = Annotated[str, typer.Argument(metavar="JOB")]
 
 
@@ -78,13 +78,13 @@ def bisect(name: JobName) -> None:
         with single_writer(settings, [job.name]):
             found = list(islice(poison.find(job, checkpoint, batch, settings, target, spark), poison.MOST))
     for each in found:
-        console.print(", ".join(range_words(*place) for place in each.ranges.items()), style="bold", markup=False)
-        console.print(f"  {each.error}", markup=False)
+        console.print(", ".join(range_words(*place) for place in each.ranges.items()), style="bold")
+        console.print(f"  {each.error}")
     if not found:
         console.print("Every record of the batch passes by itself and with the others: the cause was another one.")
         console.print(f"Try it again: lakehouse stream run {name} --retry")
         return
-    console.print(_way_out(job, found), markup=False)
+    console.print(_way_out(job, found))
     raise typer.Exit(1)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from payments import until
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
+from config.terminal import Terminal
 from expectations.ledger_check import check_ledger, check_truth
 from expectations.parity.rows import content_hash
 from lake import generations, ledger
@@ -50,7 +50,7 @@ class Days:
         self.day += 1
         start = Plan().start + timedelta(days=self.day) - self.day * timedelta(minutes=10)
         plan = Plan(seed=self.day, start=start, events=800, late=0.05, duplicates=0.03)
-        simulate(self.settings, plan, Console(quiet=True))
+        simulate(self.settings, plan, Terminal(quiet=True))
 
     def follow(self) -> None:
         """Run the live jobs until they have caught up."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings, load_settings
+from config.terminal import Terminal
 from expectations.ledger_check import check_ledger, check_truth
 from lake.generations import Source
 from lake.location import table_location
@@ -77,7 +77,7 @@ class Shop:
     def goes_on(self, end: datetime) -> None:
         """Follow events that begin a little before the end of the others: none is lost, none is doubled."""
         start = end - timedelta(minutes=10)
-        simulate(self.settings, Plan(seed=6, start=start, events=400, late=0.03), Console(quiet=True))
+        simulate(self.settings, Plan(seed=6, start=start, events=400, late=0.03), Terminal(quiet=True))
         self.follow()
         verdict = check_ledger(self.spark, self.settings)
         assert (verdict.faults, verdict.waiting) == ([], 0)

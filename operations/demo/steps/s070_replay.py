@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from rich.console import Console
-
+from config.terminal import Terminal
 from lake.catalog import keep_up
 from operations.demo.context import Context
 from operations.demo.progress import progress
@@ -43,7 +42,7 @@ def replay(context: Context, chosen: list[Job]) -> Certificate | None:
     return proof if audit.passed else None
 
 
-def _show(console: Console, proof: Certificate) -> None:
+def _show(console: Terminal, proof: Certificate) -> None:
     for what, tables in proof.values["against"].items():
         reasons: dict[str, int] = {}
         for each in tables.values():
