@@ -8,12 +8,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from rich.console import Console
 
 from benchmarks._timing import took
 from config.declarations import Table, landed_tables, table_named
 from config.kafka import Offsets, end_offsets
 from config.settings import Settings
+from config.terminal import Terminal
 from expectations.ledger_check import LedgerCheck, check_ledger
 from lake import ledger
 from lake.batch import Batch
@@ -64,7 +64,7 @@ def _grow(settings: Settings, spark: SparkSession, events: int) -> None:
     """Add valid events to the log, and to the tables and the ledger as landing would."""
     before = end_offsets(settings, _topics())
     plan = Plan(seed=1 + sum(before.values()), events=events, late=0, duplicates=0, malformed=0)
-    simulate(settings, plan, Console(quiet=True))
+    simulate(settings, plan, Terminal(quiet=True))
     after = end_offsets(settings, _topics())
     ranges = {place: (before.get(place, 0), end) for place, end in after.items() if end > before.get(place, 0)}
     records = between(spark, settings, ranges).persist()

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from config.declarations import Topic, topics
@@ -116,6 +116,15 @@ def ensure_topics(settings: Settings) -> list[str]:
         return [topic.name for topic in missing]
 
 
+def keep_records_of_any_age(settings: Settings, names: Iterable[str]) -> None:
+    """Switch retention by time off where it is declared: Kafka goes by the record's timestamp, and the simulator's are old."""
+    dated = [name for name in names if topics()[name].retention["retention.ms"] != "-1"]
+    if dated:
+        changes = [ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "-1"}) for name in dated]
+        with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+            admin.alter_configs(changes)
+
+
 def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
     """Return the end offset of every partition of the topics."""
     return _offsets(settings, names, "end_offsets")
@@ -148,8 +157,11 @@ def _password(settings: Settings) -> str:
     if settings.kafka.password:
         return settings.kafka.password.get_secret_value()
     if settings.kafka.password_file:
+        file = settings.kafka.password_file
         try:
-            return settings.kafka.password_file.read_text().strip()
+            if file.stat().st_mode & 0o077:
+                raise LakehouseError(f"Others can read kafka.password_file {file}.", f"chmod 600 '{file}'")
+            return file.read_text().strip()
         except OSError as error:
             raise LakehouseError(
                 f"kafka.password_file cannot be read: {error}", "Correct the path or its permissions."

@@ -85,6 +85,20 @@ def append_once(location: Location, rows: pa.Table, application: str, version: i
     )
 
 
+def append_next(location: Location, rows: pa.Table, application: str) -> None:
+    """Append rows as the next version of the application."""
+    append_once(location, rows, application, next_version(application, location))
+
+
+def next_version(application: str, *locations: Location) -> int:
+    """Return the version after the last one that any of the tables has committed for an application.
+
+    Never a time: after the clock has stepped back, Delta would skip the write as one that it has already committed.
+    """
+    tables = [location.table() for location in locations if location.is_table()]
+    return max((table.transaction_version(application) or 0 for table in tables), default=0) + 1
+
+
 def upsert(
     batch: Batch,
     name: str,

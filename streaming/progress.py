@@ -53,7 +53,7 @@ class RunningQuery:
 
     def __init__(self, job: Job, query: StreamingQuery, settings: Settings, target: TableGenerations) -> None:
         """Track a job's query from now on."""
-        self.job, self.query, self.dropped = job, query, 0
+        self.job, self.query = job, query
         self.waiting_since: datetime | None = None
         """Since when it waits for Kafka to answer before it goes on."""
 
@@ -76,15 +76,10 @@ class RunningQuery:
             self._counted = progress["batchId"]
             self._done += self._rows(progress)
             self._last = progress
-            self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
         if new:
             self._waiting = self._still_waiting()
             file = _file(self.job.name, self._settings, self._target.of_job(self.job))
             file.write(json.dumps(asdict(self.progress())))
-
-    def resume(self, query: StreamingQuery) -> None:
-        """Track the query with which the job goes on after Kafka was away."""
-        self.query, self.waiting_since = query, None
 
     def _uncounted(self, last: StreamingQueryProgress) -> list[dict[str, Any]]:
         """Return the reports of micro-batches that are not counted yet, in order.

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from config.errors import LakehouseError
 from config.kafka import end_offsets, python_options
 from config.settings import Settings
+from config.terminal import Terminal
 from expectations import ledger_proof
 from expectations.ledger_check import check_ledger, check_truth
 from lake import ledger, losses
@@ -37,7 +37,7 @@ def landed(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Tem
     broker = Broker(mine)
     broker.start()
     try:
-        simulate(mine, Plan(seed=3, events=4000, malformed=0.02, late=0.03, duplicates=0.03), Console(quiet=True))
+        simulate(mine, Plan(seed=3, events=4000, malformed=0.02, late=0.03, duplicates=0.03), Terminal(quiet=True))
         Runner(mine, spark).run([job_named("landing")], until_caught_up=True)
         yield mine
     finally:
@@ -162,7 +162,7 @@ def test_landing_goes_on_after_an_accepted_loss_and_the_check_lists_it(spark: Sp
     check_ledger(spark, landed)
     place = ("clicks", 0)
     start = datetime(2026, 1, 6, tzinfo=UTC)
-    simulate(landed, Plan(seed=4, start=start, events=400, malformed=0.02, late=0.03), Console(quiet=True))
+    simulate(landed, Plan(seed=4, start=start, events=400, malformed=0.02, late=0.03), Terminal(quiet=True))
     end, last = end_offsets(landed, ["clicks"])[place], ledger.landed_up_to(landed, "landing", 1)[place]
     with closing(KafkaAdminClient(**python_options(landed))) as admin:
         admin.delete_records({TopicPartition(*place): end - 2})

@@ -35,6 +35,6 @@ def test_a_query_that_stopped_says_why_and_what_to_do(raised: str, message: str,
 
 def test_a_loss_is_named_with_the_command_that_accepts_it() -> None:
     raised = StreamingQueryException("Some data may have been lost because they are not available in Kafka any more")
-    found = explain_failure("landing", raised, "clicks/0 offsets 25 to 59 (35)")
+    found = explain_failure("landing", raised, lambda: "clicks/0 offsets 25 to 59 (35)")
     assert "Kafka no longer has clicks/0 offsets 25 to 59 (35), which were not landed yet." in str(found)
     assert found.hint.startswith('lakehouse stream reset landing --accept-loss "REASON"')

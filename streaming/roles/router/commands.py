@@ -5,17 +5,17 @@ from datetime import datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from config.settings import load_settings
+from config.terminal import Terminal
 from streaming.kafka.consumer import Progress
 from streaming.kafka.waiting import waiting_for_kafka
 from streaming.roles.router.router import Counts, run
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command()

@@ -14,7 +14,7 @@ from config.kafka import python_options
 from config.settings import Settings
 from lake.ledger import landed_up_to
 from local.broker import Broker
-from streaming import runner
+from streaming import sources
 from streaming.job import job_named
 from streaming.kafka.consumer import Group, PolledBatch, Progress, consume
 from streaming.runner import Runner
@@ -26,7 +26,7 @@ def test_landing_and_a_consumer_wait_for_a_broker_that_is_away_and_go_on(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(runner, "LIVE_KAFKA_SECONDS", 2.0)
+    monkeypatch.setattr(sources, "LIVE_KAFKA_SECONDS", 2.0)
     mine = settings.at(tmp_path_factory.mktemp("away"))
     broker, live, stop = Broker(mine), Runner(mine, spark), Event()
     states, waits, read = set[str](), list[datetime | None](), list[int]()
