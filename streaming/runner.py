@@ -83,7 +83,9 @@ class Runner:
             try:
                 for stage in stages:
                     if not self._stopping.is_set():
-                        started = [self._started(job, until_caught_up=until_caught_up, retry=self._retry) for job in stage]
+                        started = (
+                            self._started(job, until_caught_up=until_caught_up, retry=self._retry) for job in stage
+                        )
                         running += filter(None, started)
                         self._poll(running, until_caught_up, on_progress)
             finally:
