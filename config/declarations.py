@@ -18,6 +18,7 @@ TABLES = ROOT / "config" / "tables"
 
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_WITH_STATISTICS = ("string", "int", "bigint", "double", "date", "timestamp")
 _JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
 
 
@@ -32,7 +33,7 @@ def _duration(text: Any) -> Any:
 
 
 def _retention(text: Any) -> Any:
-    """Parse a retention time, size or both to the two Kafka topic settings; Kafka deletes by the first that is reached."""
+    """Parse a retention time, size or both to Kafka's two topic settings; the first that is reached counts."""
     if text == "forever":
         return {"retention.ms": "-1", "retention.bytes": "-1"}
     limits = {"retention.ms": "-1", "retention.bytes": "-1"}
@@ -88,6 +89,8 @@ class Column(Declaration):
     type: str
     description: str
     source: str | None = Field(alias="from")
+    personal: bool = False
+    """Whether it may hold personal data: Delta then keeps no statistics of its values."""
 
 
 class Table(Declaration):
@@ -123,6 +126,18 @@ class Table(Declaration):
     def ddl(self) -> str:
         """Return the stored columns as DDL."""
         return ", ".join(f"`{name}` {column.type}" for name, column in self.stored.items())
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Return the Delta table properties: statistics, copied into the log, are kept of no personal column."""
+        if not any(column.personal for column in self.stored.values()):
+            return {}
+        counted = [
+            name
+            for name, column in self.stored.items()
+            if not column.personal and column.type in _WITH_STATISTICS and name not in self.partitioned_by
+        ]
+        return {"delta.dataSkippingStatsColumns": ",".join(counted)}
 
     @property
     def valid_to(self) -> str | None:

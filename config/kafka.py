@@ -108,7 +108,7 @@ def ensure_topics(settings: Settings) -> list[str]:
 
 
 def keep_records_of_any_age(settings: Settings, names: Iterable[str]) -> None:
-    """Switch retention by time off where it is declared: Kafka goes by the record's timestamp, and the simulator's are old."""
+    """Switch declared retention by time off: Kafka goes by the record's timestamp, and the simulator's are old."""
     dated = [name for name in names if topics()[name].retention["retention.ms"] != "-1"]
     if dated:
         changes = [ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "-1"}) for name in dated]

@@ -51,7 +51,7 @@ def last_batch(settings: Settings, job: str, generation: int = 1) -> dict[str, A
 
 def dropped(settings: Settings, job: str, generation: int, epoch: int) -> int:
     """Count the rows that Spark has dropped in an epoch of a job; logs of older releases have no such column."""
-    rows = read_arrow(_folder(settings, job, generation)).to_pylist()
+    rows = read_arrow(folder(settings, job, generation)).to_pylist()
     return sum(row.get("dropped") or 0 for row in rows if row["epoch"] == epoch)
 
 

@@ -35,15 +35,20 @@ def create_missing(names: Sequence[str], settings: Settings, generation: int = 1
         table = table_named(name)
         location = table_location(settings, name, generation)
         if not location.is_table():
-            # deltalake takes milliseconds where Spark takes seconds; the format is the same.
-            deltalake.DeltaTable.create(
-                str(location),
-                schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
-                mode="ignore",
-                partition_by=table.partitioned_by,
-                name=name.replace(".", "_"),
-                description=table.description,
-            )
+            create(location, table)
+
+
+def create(location: Location, table: Table) -> None:
+    """Create a table, empty; deltalake takes milliseconds where Spark takes seconds, and the format is the same."""
+    deltalake.DeltaTable.create(
+        str(location),
+        schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
+        mode="ignore",
+        partition_by=table.partitioned_by,
+        name=table.name.replace(".", "_"),
+        description=table.description,
+        configuration=table.properties,
+    )
 
 
 def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
