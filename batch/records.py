@@ -19,6 +19,7 @@ from lake.tables import ORIGIN
 from streaming.landing.classify import REUSED_ID
 from streaming.landing.job import parse_and_validate
 from streaming.landing.parse import Contract, landing_columns
+from streaming.set_aside import mark
 
 Days = dict[str, set[date]]
 """Days of event time, by topic."""
@@ -46,7 +47,7 @@ def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bo
     if not full:
         known = archive.sparkSession.read.format("delta").load(path)
         new = _beyond(archive, known.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end")))
-    found = parse_and_validate(new.withColumnRenamed("arrival_time", "timestamp")).select(
+    found = parse_and_validate(mark(new.withColumnRenamed("arrival_time", "timestamp"), settings)).select(
         *ORIGIN,
         *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "dedup_hash", "event"),
         # The event time of an invalid record can be anything.

@@ -148,8 +148,11 @@ def _password(settings: Settings) -> str:
     if settings.kafka.password:
         return settings.kafka.password.get_secret_value()
     if settings.kafka.password_file:
+        file = settings.kafka.password_file
         try:
-            return settings.kafka.password_file.read_text().strip()
+            if file.stat().st_mode & 0o077:
+                raise LakehouseError(f"Others can read kafka.password_file {file}.", f"chmod 600 '{file}'")
+            return file.read_text().strip()
         except OSError as error:
             raise LakehouseError(
                 f"kafka.password_file cannot be read: {error}", "Correct the path or its permissions."

@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from config.discovery import provided
 from config.errors import LakehouseError
+from config.home import check_path
 from config.section import Section
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,6 +77,7 @@ class StreamingSettings(Section):
     salted: dict[str, Annotated[int, Field(ge=2, le=38)]] = Field(
         default_factory=dict, description="by job: number of salts, over which the events of one key are spread"
     )
+    tries: int = Field(3, ge=1, description="failures of one micro-batch after which its job refuses to start")
     skew_minutes: int = Field(20, ge=0, description="arrival time by which one partition may be read ahead of another")
     dedup_horizon_minutes: int = Field(60, ge=1, description="event time within which event ids are deduplicated")
 
@@ -205,9 +207,11 @@ def load_settings(file: Path | None = None) -> Settings:
         )
     _refuse_unknown_variables()
     try:
-        return Settings(**values)
+        settings = Settings(**values)
     except ValidationError as error:
         raise LakehouseError(_explain(error, file), f"Correct {file} or the LAKEHOUSE_ variables.") from None
+    check_path(settings.home)
+    return settings
 
 
 RENAMED = {

@@ -6,6 +6,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from config.errors import LakehouseError
+from config.home import make_home
 from config.java import find_java
 from config.jvm_cds import cds_options, class_path
 from config.jvm_output import filtered_stderr
@@ -15,6 +16,7 @@ from config.settings import ROOT, Settings
 
 def environment(settings: Settings) -> dict[str, str]:
     """Render Spark's settings into the home; return the environment variables that point a process to them."""
+    make_home(settings)
     conf = settings.home / "conf"
     tmp = settings.home / "tmp"
     logs = settings.home / "logs"

@@ -11,10 +11,16 @@ from dataclasses import dataclass
 import psutil
 
 from config.errors import LakehouseError
+from config.home import make_home
 from config.locks import exclusive
 from config.settings import PREFIX, Settings
 
 STOP_SECONDS = 30
+INHERITED = {
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"),
+    *("LD_LIBRARY_PATH", "JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"),
+}
+"""The environment variables of a server; it outlives the command that starts it, so it gets no others."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,7 @@ class Background:
 
     def start(self) -> Status:
         """Start the server unless it is running, and wait until it answers."""
+        make_home(self.settings)
         with self._alone():
             if not self.status().running:
                 self._launch(self._port())
@@ -111,7 +118,7 @@ class Background:
         with self.output.open("ab") as output:
             process = subprocess.Popen(
                 self.command(port),
-                env=os.environ | self.environment(),
+                env=_inherited() | self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -168,6 +175,11 @@ class Background:
 
     def _alone(self) -> AbstractContextManager[None]:
         return exclusive(self.folder / "lock")
+
+
+def _inherited() -> dict[str, str]:
+    """Return the variables that a server may have: no setting, hence no password, and nothing else that is secret."""
+    return {name: value for name, value in os.environ.items() if name in INHERITED}
 
 
 def answers(port: int) -> bool:

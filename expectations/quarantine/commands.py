@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import pyarrow.compute as pc
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.settings import Settings, load_settings
+from config.terminal import Terminal, plain
 from expectations.ledger_check import live_generation
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.rule_messages import rule_message
@@ -22,7 +22,7 @@ from lake.tables import ORIGIN, read_arrow
 app = typer.Typer()
 group = typer.Typer(help="List quarantined records and their reasons; redrive them after a fix.", no_args_is_help=True)
 app.add_typer(group, name="quarantine")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 EMPTY = "Quarantine is empty: no record broke a rule."
 
 
@@ -69,12 +69,10 @@ def show(
     values = _values(settings, chosen[:rows])
     for row in chosen[:rows]:
         origin = _origin(row)
-        console.print(
-            f"{'/'.join(map(str, origin))}, arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S}", style="bold", markup=False
-        )
+        console.print(f"{'/'.join(map(str, origin))}, arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S}", style="bold")
         for name in row["rules"]:
-            console.print(f"  {name}: {rule_message(row['topic'], name)}", markup=False)
-        console.print(f"  {_readable(values.get(origin))}", markup=False)
+            console.print(f"  {name}: {rule_message(row['topic'], name)}")
+        console.print(f"  {_readable(values.get(origin))}")
     if len(chosen) > rows:
         console.print(f"… and {len(chosen) - rows:,} more; --rows shows more.")
 
@@ -125,4 +123,4 @@ def _values(settings: Settings, rows: list[dict[str, Any]]) -> dict[tuple[Any, .
 
 
 def _readable(value: bytes | None) -> str:
-    return "(no value)" if value is None else value.decode(errors="backslashreplace")
+    return "(no value)" if value is None else plain(value)

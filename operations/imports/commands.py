@@ -4,20 +4,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from config.errors import LakehouseError
 from config.kafka import ensure_topics
 from config.settings import load_settings
+from config.terminal import Terminal
 from expectations.quarantine.rule_messages import rule_message
 from operations.imports.check import Check, check
 from operations.imports.mapping import load_mapping
 from operations.imports.position import import_id, read_position, write_position
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 EXAMPLE_LENGTH = 300
 _FILE = {"exists": True, "dir_okay": False, "readable": True}
 
@@ -82,7 +82,7 @@ def _show(topic: str, found: Check) -> None:
     console.print(table)
     for refusal in found.refusals:
         for example in refusal.examples:
-            console.print(f"{refusal.rule}: {example[:EXAMPLE_LENGTH]!r}", markup=False)
+            console.print(f"{refusal.rule}: {example[:EXAMPLE_LENGTH]}")
 
 
 def _progress() -> Progress:

@@ -12,7 +12,6 @@ from handmade import Lake
 from oracle import Oracle, from_rows
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from rich.console import Console
 
 from batch import fence, publications, segments
 from batch import records as records_module
@@ -22,6 +21,7 @@ from batch.run import frames, run
 from config.declarations import tables
 from config.errors import LakehouseError
 from config.settings import Settings
+from config.terminal import Terminal
 from lake.costs import recorded_costs
 from local.simulator.plan import Plan
 from streaming.landing.parse import Contract
@@ -113,7 +113,7 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(
 
 
 def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
-    days: Days, console: Console, monkeypatch: pytest.MonkeyPatch
+    days: Days, console: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake, last = days.lake, publications.served(days.lake.settings)
     assert last

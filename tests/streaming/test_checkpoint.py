@@ -215,3 +215,24 @@ def test_how_far_it_follows_its_tables_is_told_by_the_last_batch_begun(tmp_path:
     for batch in (2, 10):
         logged(tmp_path, f"offsets/{batch}", {}, {"reservoirVersion": batch})
     assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == [{"reservoirVersion": 10}]
+
+
+def test_the_commits_of_a_batch_are_those_since_the_one_before(tmp_path: Path) -> None:
+    def end(table: str, version: int) -> dict[str, object]:
+        return {"reservoirId": table, "reservoirVersion": version, "index": -1}
+
+    logged(tmp_path, "offsets/0", {}, end("clicks", 3))
+    logged(tmp_path, "offsets/1", {}, end("clicks", 5), end("users", 1))
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.commits(0) == {"clicks": (0, 2)}
+    assert found.commits(1) == {"clicks": (3, 4), "users": (0, 0)}
+
+
+def test_a_batch_is_unfinished_until_it_is_committed(tmp_path: Path) -> None:
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.unfinished() is None
+    for batch in range(11):
+        logged(tmp_path, f"offsets/{batch}", {})
+        assert found.unfinished() == batch
+        logged(tmp_path, f"commits/{batch}", {})
+        assert found.unfinished() is None
