@@ -114,9 +114,7 @@ def verify(generation: Generation) -> None:
     for each in certificate.values["notes"]:
         console.print(f"! {each}", style="yellow", markup=False)
     for each in certificate.failures:
-        console.print(
-            "✗ {table}: {rule} is broken by {rows:,} rows.\n    {look}".format(**each), style="red", markup=False
-        )
+        console.print("✗ {table} breaks {rule}: {rows:,} rows.\n    {look}".format(**each), style="red", markup=False)
     if certificate.unexplained:
         console.print(f"✗ {certificate.unexplained:,} rows differ without a reason.", style="red")
     if certificate.unexplained or certificate.failures:
