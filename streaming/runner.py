@@ -15,7 +15,7 @@ from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.locks import single_writer
 from lake.tables import create_missing
-from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
+from streaming.checkpoint import Checkpoint, archived_up_to, last_checkpoint, open_checkpoint
 from streaming.dropped_rows import dropped_in_batch, dropped_rows, refuse_dropped_rows
 from streaming.failures import Failures, OnFailure
 from streaming.job import Job, in_stages
@@ -118,7 +118,7 @@ class Runner:
         )
         if retry:
             forget_failures(checkpoint)
-        if self.target.replay is None and (error := failing_too_often(job, checkpoint, self.settings, self.target)):
+        if error := self._too_often(job, checkpoint):
             raise error
         for name in (*job.reads, *job.writes):
             create_missing([name], self.settings, self.target.of_table(name))
@@ -210,7 +210,14 @@ class Runner:
         error = running.query.exception()
         if error is None or self._stopping.is_set():
             return None
-        return dropped_rows(running.job, self.settings, self.target) or explain_failure(running.job.name, error)
+        job = running.job
+        checkpoint = last_checkpoint(job, self.settings, self.target.of_job(job))
+        known = dropped_rows(job, self.settings, self.target) or self._too_often(job, checkpoint)
+        return known or explain_failure(job.name, error)
+
+    def _too_often(self, job: Job, checkpoint: Checkpoint) -> LakehouseError | None:
+        """Return the error of a batch that has failed too often; a replay is not repeated by itself."""
+        return failing_too_often(job, checkpoint, self.settings, self.target) if self.target.replay is None else None
 
     def _again(self, job: Job) -> RunningQuery | None:
         """Start a live job again after a failed try of its batch; the tries are counted, so this ends."""
