@@ -19,6 +19,7 @@ from config.kafka import end_offsets
 from config.settings import Settings
 from lake import ledger
 from lake.location import Location, storage, table_location
+from streaming.checkpoint_files import ensure_readable, logged
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -42,7 +43,7 @@ class Checkpoint:
 
     def watermark(self, batch: int) -> datetime | None:
         """Read the watermark of a batch; None without state, or before the first event."""
-        milliseconds = int(_logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
+        milliseconds = int(logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
 
     def table_offsets(self) -> list[dict[str, Any]]:
@@ -65,8 +66,8 @@ class Checkpoint:
     def offsets(self, batch: int) -> dict[tuple[str, int], tuple[int, int]]:
         """Return the log offsets of a batch: by topic and partition, the first, and the one after the last."""
         before = self.location / "offsets" / str(batch - 1)
-        low = _logged(before, 2) if before.exists() else _logged(self.location / "sources" / "0" / "0", -1)
-        high = _logged(self.location / "offsets" / str(batch), 2)
+        low = logged(before, 2) if before.exists() else logged(self.location / "sources" / "0" / "0", -1)
+        high = logged(self.location / "offsets" / str(batch), 2)
         return {
             (topic, int(partition)): (low.get(topic, {}).get(partition, 0), end)
             for topic, ends in high.items()
@@ -99,6 +100,7 @@ def open_checkpoint(
     epoch = max([*_epochs(folder), *recorded], default=1)
     location = folder / f"e{epoch}"
     started = bool((location / "offsets").children("[0-9]*"))
+    ensure_readable(location)
     if epoch > 1 and job.topics:
         fresh = _start_file(folder, epoch).exists() and not _committed(job, settings, generation, epoch)
     else:
@@ -113,7 +115,7 @@ def open_checkpoint(
     if reads_log:
         ensure_same_log(job, settings, folder)
     ensure_same_code(job, folder, allow_code_change=allow_code_change)
-    values = json.loads(_start_file(folder, epoch).read() or "{}")
+    values = _start_file(folder, epoch).read_json(f"lakehouse stream reset {job.name}")
     if not values:
         return Checkpoint(epoch, location)
     return Checkpoint(epoch, location, json.dumps(values["offsets"]), values["landed"])
@@ -151,12 +153,6 @@ def archived_up_to(settings: Settings) -> dict[str, int]:
             topic = file["partition.topic"]
             last[topic] = max(last.get(topic, -1), file.get("max.offset") or 0)
     return last
-
-
-def _logged(file: Location, line: int) -> dict[str, Any]:
-    """Read a line of a file in Spark's checkpoint."""
-    text = (file.read() or "").splitlines()[line]
-    return dict(json.loads(text[text.index("{") :]))  # some lines start with a version, such as v1
 
 
 def job_folder(job: str, settings: Settings, generation: int) -> Location:
