@@ -68,7 +68,13 @@ class StreamingSettings(Section):
         default_factory=dict, description="by job: number of salts, over which the events of one key are spread"
     )
     skew_minutes: int = Field(20, ge=0, description="arrival time by which one partition may be read ahead of another")
-    dedup_horizon_minutes: int = Field(60, ge=1, description="event time within which event ids are deduplicated")
+    dedup_horizon_minutes: int = Field(
+        # Whole hours: the quality gate checks that an event id is unique in each hour of event time.
+        60,
+        ge=60,
+        multiple_of=60,
+        description="event time within which event ids are deduplicated, in whole hours",
+    )
 
 
 class CatalogSettings(Section):
