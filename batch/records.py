@@ -50,8 +50,6 @@ def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bo
     found = parse_and_validate(mark(new.withColumnRenamed("arrival_time", "timestamp"), settings)).select(
         *ORIGIN,
         *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "dedup_hash", "event"),
-        F.when(broken, F.col("key")).alias("key"),
-        F.when(broken, F.col("value")).alias("value"),
         # The event time of an invalid record can be anything.
         F.when(broken, F.to_date("arrival_time")).otherwise(F.to_date("event_time")).alias(SEGMENT),
     )
@@ -105,15 +103,10 @@ def duplicates(records: DataFrame, aside: DataFrame) -> DataFrame:
     return records.join(F.broadcast(aside.filter("not reused")), list(ORIGIN))
 
 
-def quarantined(records: DataFrame, aside: DataFrame, archive: DataFrame) -> DataFrame:
-    """Return the records that broke a rule; the value of one that reuses an id comes from the archive."""
+def quarantined(records: DataFrame, aside: DataFrame) -> DataFrame:
+    """Return the records that broke a rule or reuse an id."""
     nothing = F.lit(None).cast("struct<partition:int,offset:bigint>")
     broken = records.filter(F.size("rules") > 0).withColumn("duplicate_of", nothing)
     reused = aside.filter("reused").select(*ORIGIN, "duplicate_of")
-    again = (
-        records.drop("key", "value", "rules")
-        .join(F.broadcast(reused), list(ORIGIN))
-        .join(archive.select(*ORIGIN, "key", "value"), list(ORIGIN))
-        .withColumn("rules", F.array(F.lit(REUSED_ID)))
-    )
+    again = records.drop("rules").join(F.broadcast(reused), list(ORIGIN)).withColumn("rules", F.array(F.lit(REUSED_ID)))
     return broken.unionByName(again.select(*broken.columns))

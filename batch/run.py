@@ -55,7 +55,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep)
         base = None if full else last
         stale = code_versions.stale(before, versions)
         rebuild = Rebuild(spark, settings, name, base.tables if base else {}, stale)
-        rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, on_step)
+        rebuild.silver(fence.of_run(settings, base.run).offsets if base else {}, on_step)
         rebuild.gold(on_step)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)

@@ -12,6 +12,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from config.declarations import Topic, topics
 from config.errors import LakehouseError
+from config.files import DamagedFileError, read_port
 from config.settings import Settings
 
 TOPIC_SECONDS = 10
@@ -25,10 +26,13 @@ def servers(settings: Settings) -> str:
     """Return Kafka's address: the configured one, or that of the embedded broker."""
     if settings.kafka.servers:
         return settings.kafka.servers
-    port = settings.home / "broker" / "port"
-    if not port.exists():
+    file = settings.home / "broker" / "port"
+    if not file.exists():
         raise LakehouseError("The broker has never been started here.", "lakehouse broker start")
-    return f"127.0.0.1:{port.read_text()}"
+    port = read_port(file)
+    if port is None:
+        raise DamagedFileError(file, "lakehouse broker stop, then: lakehouse broker start")
+    return f"127.0.0.1:{port}"
 
 
 def python_options(settings: Settings) -> dict[str, Any]:
@@ -117,7 +121,7 @@ def ensure_topics(settings: Settings) -> list[str]:
 
 
 def keep_records_of_any_age(settings: Settings, names: Iterable[str]) -> None:
-    """Switch retention by time off where it is declared: Kafka goes by the record's timestamp, and the simulator's are old."""
+    """Switch declared retention by time off: Kafka goes by the record's timestamp, and the simulator's are old."""
     dated = [name for name in names if topics()[name].retention["retention.ms"] != "-1"]
     if dated:
         changes = [ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "-1"}) for name in dated]

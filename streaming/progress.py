@@ -44,8 +44,9 @@ OnProgress = Callable[[list[Progress]], None]
 
 def last_progress(job: str, settings: Settings, generation: int) -> Progress | None:
     """Read the saved progress of a job; any process may have run it."""
-    text = _file(job, settings, generation).read()
-    return Progress(**json.loads(text)) if text else None
+    file = _file(job, settings, generation)
+    values = file.read_json(f"It only reports what the job did last: rm '{file}'")
+    return None if values is None else Progress(**values)
 
 
 class RunningQuery:

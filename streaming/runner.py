@@ -16,7 +16,7 @@ from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.locks import single_writer
 from lake.tables import create_missing
-from streaming.checkpoint import Checkpoint, archived_up_to, describe_lost, open_checkpoint
+from streaming.checkpoint import Checkpoint, archived_up_to, describe_lost, last_checkpoint, open_checkpoint
 from streaming.dropped_rows import dropped_in_batch, dropped_rows, refuse_dropped_rows
 from streaming.failures import Failures, OnFailure
 from streaming.job import Job, in_stages
@@ -120,7 +120,7 @@ class Runner:
         )
         if retry:
             forget_failures(checkpoint)
-        if self.target.replay is None and (error := failing_too_often(job, checkpoint, self.settings, self.target)):
+        if error := self._too_often(job, checkpoint):
             raise error
         for name in (*job.reads, *job.writes):
             create_missing([name], self.settings, self.target.of_table(name))
@@ -213,8 +213,14 @@ class Runner:
         error, job = running.query.exception(), running.job
         if error is None or self._stopping.is_set():
             return None
+        checkpoint = last_checkpoint(job, self.settings, self.target.of_job(job))
+        known = dropped_rows(job, self.settings, self.target) or self._too_often(job, checkpoint)
         lost = partial(describe_lost, job, self.settings, self.target.of_job(job))
-        return dropped_rows(job, self.settings, self.target) or explain_failure(job.name, error, lost)
+        return known or explain_failure(job.name, error, lost)
+
+    def _too_often(self, job: Job, checkpoint: Checkpoint) -> LakehouseError | None:
+        """Return the error of a batch that has failed too often; a replay is not repeated by itself."""
+        return failing_too_often(job, checkpoint, self.settings, self.target) if self.target.replay is None else None
 
     def _again(self, running: RunningQuery) -> RunningQuery | None:
         """Start a live job again after a failed try of its batch, whose tries are counted, or once Kafka is back."""

@@ -72,7 +72,7 @@ def show(
         console.print(f"{'/'.join(map(str, origin))}, arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S}", style="bold")
         for name in row["rules"]:
             console.print(f"  {name}: {rule_message(row['topic'], name)}")
-        console.print(f"  {_readable(values[origin])}")
+        console.print(f"  {_readable(values.get(origin))}")
     if len(chosen) > rows:
         console.print(f"… and {len(chosen) - rows:,} more; --rows shows more.")
 
@@ -103,9 +103,9 @@ def redrive() -> None:
     console.print(f"{result.refused:,} records stay in quarantine. See: lakehouse quarantine list")
 
 
-def _rows(settings: Settings, columns: list[str], which: pc.Expression | None = None) -> list[dict[str, Any]]:
+def _rows(settings: Settings, columns: list[str]) -> list[dict[str, Any]]:
     path = table_location(settings, "silver.quarantine", live_generation(settings))
-    return list(read_arrow(path, which, columns).to_pylist())
+    return list(read_arrow(path, None, columns).to_pylist())
 
 
 def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -113,11 +113,13 @@ def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _values(settings: Settings, rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], bytes | None]:
-    """Read the values of these records only: all values may not fit in memory."""
+    """Read the values of these records from the archive, and of no others: all may not fit in memory."""
     which = pc.scalar(False)
     for row in rows:
-        which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN))
-    return {_origin(row): row["value"] for row in _rows(settings, [*ORIGIN, "value"], which)}
+        day = pc.field("arrival_date") == row["arrival_time"].date()
+        which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN), day)
+    archived = read_arrow(table_location(settings, "bronze.events"), which, [*ORIGIN, "value"]).to_pylist()
+    return {_origin(row): row["value"] for row in archived}
 
 
 def _readable(value: bytes | None) -> str:

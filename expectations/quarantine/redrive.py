@@ -29,7 +29,7 @@ from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
 from streaming.landing.job import classify_records, parse_and_validate
 from streaming.landing.parse import contracts
-from streaming.landing.write import typed
+from streaming.landing.write import ARCHIVE, typed
 from streaming.runner import RECORDS_WORTH_COMPILING
 from streaming.set_aside import active, lift, mark
 
@@ -76,12 +76,21 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
             rows = rows.append_column(column, classified[column])
         last = rows.select(list(ORIGIN)).slice(len(rows) - 1).to_pylist()[0]
         # A reused event id is detected only by the classification.
-        returning = rows.filter(pc.not_equal(rows["outcome"], QUARANTINED))
+        returning = _without_content(rows.filter(pc.not_equal(rows["outcome"], QUARANTINED)))
         if len(returning):
             yield returning
         types = {name: table_named(TABLE).columns[name].type for name in ORIGIN}
         last_origin = F.struct(*(F.lit(value).cast(types[name]) for name, value in last.items()))
         rows = passing.filter(origin > last_origin).limit(chunk).toArrow()
+
+
+def _without_content(rows: pa.Table) -> pa.Table:
+    """Remove keys and values from the rows, which are stored in a plan: only silver.late has them."""
+    late = pc.equal(rows["outcome"], LATE)
+    for name in ("key", "value"):
+        column = pc.if_else(late, rows[name], pa.scalar(None, rows[name].type))
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows
 
 
 def _set_codegen(batch: Batch) -> None:
@@ -95,7 +104,7 @@ def _lift_repaired(batch: Batch) -> None:
     """Lift the mark of records that were set aside and that the code can process now; the others stay."""
     for each in active(batch.settings):
         rows = batch.rows.filter(each.condition)
-        if len(rows.take(1)) and _passes(replace(batch, rows=parse_and_validate(_as_received(rows)))):
+        if len(rows.take(1)) and _passes(replace(batch, rows=parse_and_validate(_as_received(rows, batch.settings)))):
             lift(batch.settings, [each.origin])
 
 
@@ -107,10 +116,15 @@ def _passes(batch: Batch) -> bool:
     return True
 
 
-def _as_received(quarantined: DataFrame) -> DataFrame:
-    """Return quarantined records with the columns of the log."""
+def _as_received(quarantined: DataFrame, settings: Settings) -> DataFrame:
+    """Return quarantined records with the columns of the log; their keys and values are in the archive alone."""
+    spark = quarantined.sparkSession
     headers = F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers")
-    return quarantined.select(*ORIGIN, "key", "value", headers, F.col("arrival_time").alias("timestamp"))
+    # The day is a partition of the archive, of which few have broken records.
+    day = F.to_date("arrival_time").alias("arrival_date")
+    archive = read(spark, ARCHIVE, settings).select(*ORIGIN, "arrival_date", "key", "value")
+    origins = F.broadcast(quarantined.select(*ORIGIN, day, F.col("arrival_time").alias("timestamp")))
+    return archive.join(origins, [*ORIGIN, "arrival_date"]).select(*ORIGIN, "key", "value", headers, "timestamp")
 
 
 def _validated(quarantined: DataFrame, entries: ledger.Entry, settings: Settings) -> DataFrame:
@@ -128,7 +142,7 @@ def _validated(quarantined: DataFrame, entries: ledger.Entry, settings: Settings
     late_by = "unix_millis(end) - unix_millis(event_time)"
     # Checkpoint first: Spark would push later filters into the parsing and plan all of it again.
     return (
-        parse_and_validate(mark(_as_received(quarantined), settings))
+        parse_and_validate(mark(_as_received(quarantined, settings), settings))
         .localCheckpoint()
         .join(F.broadcast(landed), ["topic", "partition"])
         .filter(in_batch)

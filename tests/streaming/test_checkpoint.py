@@ -51,7 +51,11 @@ def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = 
     """Leave what a batch leaves: Spark's checkpoint, rows in the table and, if it came to its end, the ledger."""
     offsets = checkpoints(settings) / f"e{epoch}" / "offsets"
     offsets.mkdir(parents=True, exist_ok=True)
-    (offsets / str(batch)).touch()
+    (offsets / str(batch)).write_text("v1\n{}\n{}")
+    (offsets.parent / "metadata").write_text('{"id": "of the query"}')
+    (offsets.parent / "commits").mkdir(exist_ok=True)
+    if batch:
+        (offsets.parent / "commits" / str(batch - 1)).write_text("v1\n{}")
     of = Batch(cast(Any, None), "landing", batch, epoch, 1, settings)
     row = {"topic": "clicks", "partition": 1, "offset": end - 1}
     deltalake.write_deltalake(

@@ -36,4 +36,6 @@ def test_a_dead_letter_tells_its_record_again_but_not_what_is_in_it(value: bytes
 
 @pytest.mark.parametrize("timestamp", [-1, 0, 2**62])
 def test_a_dead_letter_can_be_written_of_any_time(timestamp: int):
-    Draft202012Validator(topics()["dead_letter"].events).validate(json.loads(dead_letter(record(timestamp=timestamp), "")))
+    Draft202012Validator(topics()["dead_letter"].events).validate(
+        json.loads(dead_letter(record(timestamp=timestamp), ""))
+    )

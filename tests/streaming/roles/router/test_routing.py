@@ -55,7 +55,7 @@ def test_what_has_its_form_is_kept_and_judged_by_landing():
         assert json.loads(decision.value)[name] == value
 
 
-NOT_OF_ITS_FORM = {
+NOT_OF_ITS_FORM: dict[str, list[Any]] = {
     "event_id": ["ada@example.com", "4915112345678", "198.51.100.77", "e" * 32 + "\n", "E" * 32],
     "type": ["ada@example.com", "teleported"],
     "event_time": ["ada@example.com", "2026-01-05", "2026-01-05T12:00:00.000Z ada"],
@@ -66,7 +66,7 @@ NOT_OF_ITS_FORM = {
     "impression_id": ["ada@example.com"],
     "quantity": [0, 4915112345678],
 }
-NESTED = [{"email": "ada@example.com"}, ["ada@example.com"], [[{"phone": 4915112345678}]]]
+NESTED: list[Any] = [{"email": "ada@example.com"}, ["ada@example.com"], [[{"phone": 4915112345678}]]]
 
 
 @pytest.mark.parametrize("name", NOT_OF_ITS_FORM)
@@ -91,7 +91,7 @@ def test_every_field_that_is_kept_has_a_declared_form():
     ],
 )
 def test_a_declaration_that_leaves_the_form_open_is_refused(declared: dict[str, Any]):
-    with pytest.raises(LakehouseError, match="comment: .* could carry personal data") as error:
+    with pytest.raises(LakehouseError, match=r"comment: .* could carry personal data") as error:
         form("comment", declared)
     assert "pattern" in error.value.hint
 
@@ -166,7 +166,16 @@ PERSONAL = ("ada.brown@example.com", "Ada Brown", "+49 151 12345678", "198.51.10
 SPELLED = [str(value).encode() for value in PERSONAL]
 ODDLY = st.sampled_from(PERSONAL).flatmap(
     lambda value: st.sampled_from(
-        [value, [value], {"email": value}, {str(value): 1}, [[{"a": [value]}]], f"x {value}", f"{value}\n", [1, [value]]]
+        [
+            value,
+            [value],
+            {"email": value},
+            {str(value): 1},
+            [[{"a": [value]}]],
+            f"x {value}",
+            f"{value}\n",
+            [1, [value]],
+        ]
     )
 )
 FIELDS = st.dictionaries(
