@@ -43,7 +43,7 @@ class Rebuild:
     changed: dict[str, set[date]] = field(default_factory=dict)
     """By table, the segments that this run has computed."""
 
-    def silver(self, archive: DataFrame, since: Offsets, on_step: OnStep) -> None:
+    def silver(self, since: Offsets, on_step: OnStep) -> None:
         """Recompute silver, quarantine and duplicates for the days with records beyond the given offsets."""
         horizon = self.settings.streaming.dedup_horizon_minutes
         days = records.days_beyond(self._judged(), since)
@@ -62,7 +62,7 @@ class Rebuild:
                 rows = records.landed(source, copies, contract)
                 writes.append(partial(self._write, contract.table.name, rows, touched, on_step))
         if days:
-            quarantined = records.quarantined(judged, aside, archive)
+            quarantined = records.quarantined(judged, aside)
             duplicates = records.duplicates(judged, aside)
             writes.append(partial(self._write, "silver.quarantine", quarantined, touched, on_step, F.col(SEGMENT)))
             writes.append(partial(self._write, "silver.duplicates", duplicates, touched, on_step, F.col(SEGMENT)))

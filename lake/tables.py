@@ -37,15 +37,20 @@ def create_missing(names: Sequence[str], settings: Settings, generation: int = 1
         table = table_named(name)
         location = table_location(settings, name, generation)
         if not location.is_table():
-            # deltalake takes milliseconds where Spark takes seconds; the format is the same.
-            deltalake.DeltaTable.create(
-                str(location),
-                schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
-                mode="ignore",
-                partition_by=table.partitioned_by,
-                name=name.replace(".", "_"),
-                description=table.description,
-            )
+            create(location, table)
+
+
+def create(location: Location, table: Table) -> None:
+    """Create a table, empty; deltalake takes milliseconds where Spark takes seconds, and the format is the same."""
+    deltalake.DeltaTable.create(
+        str(location),
+        schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
+        mode="ignore",
+        partition_by=table.partitioned_by,
+        name=table.name.replace(".", "_"),
+        description=table.description,
+        configuration=table.properties,
+    )
 
 
 def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
@@ -85,6 +90,20 @@ def append_once(location: Location, rows: pa.Table, application: str, version: i
         schema_mode="merge",
         commit_properties=_once(application, version),
     )
+
+
+def append_next(location: Location, rows: pa.Table, application: str) -> None:
+    """Append rows as the next version of the application."""
+    append_once(location, rows, application, next_version(application, location))
+
+
+def next_version(application: str, *locations: Location) -> int:
+    """Return the version after the last one that any of the tables has committed for an application.
+
+    Never a time: after the clock has stepped back, Delta would skip the write as one that it has already committed.
+    """
+    tables = [location.table() for location in locations if location.is_table()]
+    return max((table.transaction_version(application) or 0 for table in tables), default=0) + 1
 
 
 def upsert(

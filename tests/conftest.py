@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from rich.console import Console
 
 from config.java import SHORT_RUN
 from config.settings import PREFIX, Settings, load_settings
+from config.terminal import Terminal
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -120,9 +120,9 @@ def another_lake(
 
 
 @pytest.fixture
-def console() -> Console:
+def console() -> Terminal:
     """A console to read from: `console.export_text()` gives what was printed since the last time."""
-    return Console(file=io.StringIO(), record=True, width=240, highlight=False)
+    return Terminal(file=io.StringIO(), record=True, width=240)
 
 
 def scope(nodeid: str) -> str:

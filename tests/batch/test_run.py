@@ -11,7 +11,6 @@ from handmade import Lake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from recomputed import published_differences, recompute
-from rich.console import Console
 
 from batch import fence, publications, segments
 from batch import records as records_module
@@ -20,6 +19,7 @@ from batch.records import landed
 from config.declarations import tables
 from config.errors import LakehouseError
 from config.settings import Settings
+from config.terminal import Terminal
 from lake.costs import recorded_costs
 from local.simulator.plan import Plan
 from streaming.landing.parse import Contract
@@ -91,7 +91,7 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(
 
 
 def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
-    days: Days, console: Console, monkeypatch: pytest.MonkeyPatch
+    days: Days, console: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake, last = days.lake, publications.served(days.lake.settings)
     assert last
