@@ -68,9 +68,18 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return options
 
 
-def spark_source_options(settings: Settings) -> dict[str, str]:
-    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning."""
+def spark_source_options(settings: Settings, answer_seconds: float | None = None) -> dict[str, str]:
+    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning.
+
+    answer_seconds: how long to wait for an answer before the query fails; by default Kafka's one minute, three times.
+    """
+    timeout = {
+        "kafka.request.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "kafka.default.api.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "fetchOffset.numRetries": "1",
+    }
     return {
+        **(timeout if answer_seconds else {}),
         **spark_options(settings),
         "kafka.isolation.level": "read_committed",
         # After each poll Spark requests the end offset, on the connection on which a prefetch beyond the end waits for

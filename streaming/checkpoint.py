@@ -7,6 +7,7 @@ where the last complete batch in the ledger ended; a job that reads tables is re
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,9 +16,10 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.files import DamagedFileError
 from config.kafka import end_offsets
 from config.settings import Settings
-from lake import ledger
+from lake import ledger, losses
 from lake.location import Location, storage, table_location
 from streaming.checkpoint_files import ensure_readable, logged
 from streaming.code_version import ensure_same_code
@@ -128,19 +130,56 @@ def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
     return Checkpoint(epoch, folder / f"e{epoch}")
 
 
-def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
-    """Start a new epoch of a job that reads the log, after the last complete batch in the ledger."""
+def reset(job: Job, settings: Settings, generation: int = 1, *, accept_loss: str | None = None) -> Checkpoint:
+    """Start a new epoch of a job that reads the log, after the last complete batch in the ledger.
+
+    accept_loss: why to go on although Kafka no longer has records that the job has not landed.
+    """
     folder = job_folder(job.name, settings, generation)
     ensure_same_log(job, settings, folder)
+    _account_for_losses(job, settings, generation, accept_loss)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
     while _committed(job, settings, generation, epoch):  # by a batch that never finished
         epoch += 1
-    landed = ledger.landed_up_to(settings, job.name, generation)
+    landed = losses.accounted_up_to(settings, job.name, generation)
     # -2 is Kafka's "earliest": nothing of that partition has landed yet.
     offsets = by_topic({partition: landed.get(partition, -2) for partition in end_offsets(settings, job.topics)})
     last = archived_up_to(settings)
     _start_file(folder, epoch).write(json.dumps({"offsets": offsets, "landed": last}))
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
+
+
+def lost_ranges(job: Job, settings: Settings, generation: int) -> losses.Ranges:
+    """Return the offsets that a job would read next and that Kafka no longer has."""
+    first, begun = last_checkpoint(job, settings, generation).location / "sources" / "0" / "0", dict[str, Any]()
+    with suppress(DamagedFileError):  # a reset is the way out of a damaged checkpoint
+        begun = logged(first, -1) if first.exists() else {}
+    positions = {(topic, int(part)): offset for topic, parts in begun.items() for part, offset in parts.items()}
+    return losses.find(settings, positions | losses.accounted_up_to(settings, job.name, generation))
+
+
+def describe_lost(job: Job, settings: Settings, generation: int) -> str:
+    """List the offsets that a job would read next and that Kafka no longer has, if Kafka answers."""
+    with suppress(LakehouseError):
+        return losses.describe(lost_ranges(job, settings, generation)) if job.topics else ""
+    return ""
+
+
+def _account_for_losses(job: Job, settings: Settings, generation: int, reason: str | None) -> None:
+    """Record what Kafka no longer has as lost; without a reason, raise an error that names it."""
+    lost = lost_ranges(job, settings, generation)
+    if lost and reason:
+        losses.record(settings, job.name, lost, reason)
+    elif lost:
+        raise LakehouseError(
+            f"Kafka no longer has {losses.describe(lost)}, which '{job.name}' has not landed: they are lost.",
+            f'lakehouse stream reset {job.name} --accept-loss "REASON"   (records them in the ledger as lost)',
+        )
+    elif reason is not None:
+        raise LakehouseError(
+            f"'{job.name}' has no loss to accept: nothing that it has not read is missing.",
+            f"lakehouse stream reset {job.name}",
+        )
 
 
 def archived_up_to(settings: Settings) -> dict[str, int]:
