@@ -6,6 +6,9 @@ from pyspark.errors import StreamingQueryException
 
 from config.errors import LakehouseError
 
+DAMAGED = ("FAILED_READ_FILE", "FILE_NOT_EXIST", "FileNotFoundException", "DELTA_TRUNCATED", "DELTA_VERSIONS_NOT_CON")
+"""Errors of Spark and Delta for a table with a file that is cut off or missing."""
+
 
 def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
     """Translate the exception of a failed query."""
@@ -26,6 +29,11 @@ def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
             f"'{job}' stopped: its state has another schema than its configuration requires, as after a change of "
             "streaming.salted.",
             f"Change the setting back, or rebuild the table: lakehouse stream reset {job}",
+        )
+    if any(sign in text for sign in DAMAGED):
+        return LakehouseError(
+            f"'{job}' stopped: {_first_lines(text)}",
+            "A file may be damaged or missing. The command that names it and how to fix it: lakehouse doctor",
         )
     return LakehouseError(
         f"'{job}' stopped: {_first_lines(text)}",
