@@ -57,7 +57,7 @@ def explain_failure(job: str, error: StreamingQueryException, lost: Callable[[],
         )
     if any(sign in text for sign in DAMAGED):
         return LakehouseError(
-            f"'{job}' stopped: {_first_lines(text)}",
+            f"'{job}' stopped: {first_lines(text)}",
             "A file may be damaged or missing. The command that names it and how to fix it: lakehouse doctor",
         )
     return LakehouseError(
