@@ -20,6 +20,9 @@ NOT_A_RECORD = (
 )
 """Parts of errors that no record can cause."""
 
+DAMAGED = ("FAILED_READ_FILE", "FILE_NOT_EXIST", "FileNotFoundException", "DELTA_TRUNCATED", "DELTA_VERSIONS_NOT_CON")
+"""Errors of Spark and Delta for a table with a file that is cut off or missing."""
+
 
 def blames_a_record(error: Exception) -> bool:
     """Return whether a record may be the cause of an error; not if Kafka or the disk failed, or a precondition."""
@@ -51,6 +54,11 @@ def explain_failure(job: str, error: StreamingQueryException, lost: Callable[[],
             f"'{job}' stopped: its state has another schema than its configuration requires, as after a change of "
             "streaming.salted.",
             f"Change the setting back, or rebuild the table: lakehouse stream reset {job}",
+        )
+    if any(sign in text for sign in DAMAGED):
+        return LakehouseError(
+            f"'{job}' stopped: {first_lines(text)}",
+            "A file may be damaged or missing. The command that names it and how to fix it: lakehouse doctor",
         )
     return LakehouseError(
         f"'{job}' stopped: {first_lines(text)}",

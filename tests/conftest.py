@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from config.home import make_home
 from config.java import SHORT_RUN
 from config.settings import PREFIX, Settings, load_settings
 from config.terminal import Terminal
@@ -60,6 +61,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         environ.setenv("LAKEHOUSE_HOME", str(folder / "home"))
         # Tables of a few rows are done before the compilers of Spark and of the JVM pay for themselves.
         environ.setenv("SPARK_SUBMIT_OPTS", " ".join((*SHORT_RUN, *WITHOUT_CODE)))
+        make_home(load_settings())
         yield load_settings()
 
 
