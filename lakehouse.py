@@ -11,6 +11,7 @@ from pathlib import Path
 import typer
 
 from config.errors import LakehouseError
+from config.settings import load_settings
 from config.terminal import Terminal, print_tracebacks_safely
 
 PACKAGES = ("local", "lake", "streaming", "expectations", "batch", "replay", "dashboard", "operations")
@@ -62,11 +63,28 @@ def main() -> None:
     try:
         build()()
     except LakehouseError as error:
-        console = Terminal(stderr=True)
-        console.lines(error.problem, style="red")
-        if error.hint:
-            console.lines(error.hint)
+        _print(error)
         sys.exit(error.exit_code)
+    except Exception:
+        if not (errors := _damages()):
+            raise
+        for error in errors:
+            _print(error)
+        sys.exit(errors[0].exit_code)
+
+
+def _print(error: LakehouseError) -> None:
+    console = Terminal(stderr=True)
+    console.lines(error.problem, style="red")
+    if error.hint:
+        console.lines(error.hint)
+
+
+def _damages() -> list[LakehouseError]:
+    """Look for damaged tables after an unexpected error, which seldom names the file that caused it."""
+    from lake.damage import damages
+
+    return [LakehouseError(f"{each.file} {each.problem}.", each.hint) for each in damages(load_settings())[:10]]
 
 
 def _command_modules(package: str) -> list[str]:

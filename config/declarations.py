@@ -103,6 +103,9 @@ class Table(Declaration):
     topic: str | None = None
     versioned_by: str | None = None
     partitioned_by: list[str] = []
+    day_of: str | None = None
+    """The timestamp whose day is the partition. If the key has it, the rows of a key are in one partition."""
+
     lateness_of: str | None = None
     """The topic whose lateness applies to the rows: they arrive in the order of that topic's table."""
 
@@ -153,6 +156,11 @@ class Table(Declaration):
         return None if lateness.allowance is None else lateness.allowance + lateness.max_clock_ahead
 
     @property
+    def key_fixes_partition(self) -> bool:
+        """Return whether a key is in one partition only; otherwise its rows can be on different days."""
+        return not self.partitioned_by or self.day_of in self.key
+
+    @property
     def has_generations(self) -> bool:
         """Return whether a replay builds the table again, each time as a table of its own."""
         return self.layer in ("silver", "gold")
@@ -177,6 +185,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         if isinstance(declared.get("topic"), str) and isinstance(declared.get("columns"), dict):
             declared["columns"] |= landed
             declared.setdefault("partitioned_by", ["event_date"])
+            declared.setdefault("day_of", "event_time")
         columns = declared.get("columns")
         for name, column in columns.items() if isinstance(columns, dict) else ():
             if isinstance(column, dict):
@@ -185,6 +194,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         known = list(table.columns)
         _check_names(file, "key", table.key, known)
         _check_names(file, "partitioned_by", table.partitioned_by, known)
+        _check_names(file, "day_of", [table.day_of] if table.day_of else [], known)
         _check_names(file, "changed_at", [table.changed_at] if table.changed_at else [], known)
         _check_names(file, "versioned_by", [table.versioned_by] if table.versioned_by else [], known)
         if table.topic:

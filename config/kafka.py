@@ -12,6 +12,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from config.declarations import Topic, topics
 from config.errors import LakehouseError
+from config.files import DamagedFileError, read_port
 from config.settings import Settings
 
 TOPIC_SECONDS = 10
@@ -25,10 +26,13 @@ def servers(settings: Settings) -> str:
     """Return Kafka's address: the configured one, or that of the embedded broker."""
     if settings.kafka.servers:
         return settings.kafka.servers
-    port = settings.home / "broker" / "port"
-    if not port.exists():
+    file = settings.home / "broker" / "port"
+    if not file.exists():
         raise LakehouseError("The broker has never been started here.", "lakehouse broker start")
-    return f"127.0.0.1:{port.read_text()}"
+    port = read_port(file)
+    if port is None:
+        raise DamagedFileError(file, "lakehouse broker stop, then: lakehouse broker start")
+    return f"127.0.0.1:{port}"
 
 
 def python_options(settings: Settings) -> dict[str, Any]:
@@ -64,9 +68,18 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return options
 
 
-def spark_source_options(settings: Settings) -> dict[str, str]:
-    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning."""
+def spark_source_options(settings: Settings, answer_seconds: float | None = None) -> dict[str, str]:
+    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning.
+
+    answer_seconds: how long to wait for an answer before the query fails; by default Kafka's one minute, three times.
+    """
+    timeout = {
+        "kafka.request.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "kafka.default.api.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "fetchOffset.numRetries": "1",
+    }
     return {
+        **(timeout if answer_seconds else {}),
         **spark_options(settings),
         "kafka.isolation.level": "read_committed",
         # After each poll Spark requests the end offset, on the connection on which a prefetch beyond the end waits for

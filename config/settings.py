@@ -79,7 +79,13 @@ class StreamingSettings(Section):
     )
     tries: int = Field(3, ge=1, description="failures of one micro-batch after which its job refuses to start")
     skew_minutes: int = Field(20, ge=0, description="arrival time by which one partition may be read ahead of another")
-    dedup_horizon_minutes: int = Field(60, ge=1, description="event time within which event ids are deduplicated")
+    dedup_horizon_minutes: int = Field(
+        # Whole hours: the quality gate checks that an event id is unique in each hour of event time.
+        60,
+        ge=60,
+        multiple_of=60,
+        description="event time within which event ids are deduplicated, in whole hours",
+    )
 
 
 class CatalogSettings(Section):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import psutil
 
 from config.errors import LakehouseError
+from config.files import read_port, write_whole
 from config.home import make_home
 from config.locks import exclusive
 from config.settings import PREFIX, Settings
@@ -80,7 +81,7 @@ class Background:
 
     def status(self) -> Status:
         """Return the state of the process that the pid file names."""
-        port = int(self._port_file.read_text()) if self._port_file.exists() else None
+        port = read_port(self._port_file)
         recorded = self._pid_file.read_text().strip() if self._pid_file.exists() else ""
         if not recorded.isdigit():  # a start that was killed may leave the file empty
             return Status(False, None, port, "not running")
@@ -124,7 +125,7 @@ class Background:
                 stderr=output,
                 start_new_session=True,  # survives the end of the command and its Ctrl-C
             )
-        self._pid_file.write_text(str(process.pid))
+        write_whole(self._pid_file, str(process.pid))
         self._wait_until_ready(process, port)
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes], port: int) -> None:
@@ -155,9 +156,8 @@ class Background:
                 f"Port {self.configured_port}, configured for {self.name}, is taken by another program.",
                 f"Stop that program, or choose another port: {variable}, or {self.port_setting} in the settings.",
             )
-        previous = int(self._port_file.read_text()) if self._port_file.exists() else None
-        port = self.configured_port or still_free(previous)
-        self._port_file.write_text(str(port))
+        port = self.configured_port or still_free(read_port(self._port_file))
+        write_whole(self._port_file, str(port))
         return port
 
     def _is_ours(self, pid: int) -> bool:

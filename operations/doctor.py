@@ -16,6 +16,7 @@ from config.kafka import end_offsets, servers
 from config.rules import all_rules
 from config.settings import Settings, load_settings
 from config.terminal import Terminal, styled
+from lake.damage import damages
 from local.broker import Broker
 
 MEMORY_GIB = 4
@@ -47,6 +48,7 @@ def run_checks(console: Terminal) -> int:
             _declarations,
             _ports,
             _log,
+            _tables,
         ]
         findings += [_checked(check, settings) for check in checks]
     for finding in findings:
@@ -126,6 +128,14 @@ def _declarations(_settings: Settings) -> Finding:
     return Finding(
         "declarations", True, f"{len(topics())} topics, {len(tables())} tables, {len(all_rules())} rules: all valid"
     )
+
+
+def _tables(settings: Settings) -> Finding:
+    found = damages(settings)
+    if not found:
+        return Finding("tables", True, "no file is damaged or missing")
+    more = f"   ({len(found) - 1} more)" if len(found) > 1 else ""
+    return Finding("tables", False, f"{found[0].file} {found[0].problem}{more}", found[0].hint)
 
 
 def _ports(settings: Settings) -> Finding:

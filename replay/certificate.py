@@ -136,8 +136,8 @@ def _found(
 
 def load(settings: Settings, generation: int) -> Certificate | None:
     """Read the certificate of a generation, or return None."""
-    text = (folder(settings, generation) / "certificate.json").read()
-    return Certificate(json.loads(text)) if text else None
+    values = (folder(settings, generation) / "certificate.json").read_json(f"lakehouse replay verify {generation}")
+    return None if values is None else Certificate(values)
 
 
 def _audit(found: Audit) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def verify(generation: Generation) -> None:
     for each in certificate.values["notes"]:
         console.print(f"! {each}", style="yellow")
     for each in certificate.failures:
-        console.lines("✗ {table}: {rule} is broken by {rows:,} rows.\n    {look}".format(**each), style="red")
+        console.lines("✗ {table} breaks {rule}: {rows:,} rows.\n    {look}".format(**each), style="red")
     if certificate.unexplained:
         console.print(f"✗ {certificate.unexplained:,} rows differ without a reason.", style="red")
     if certificate.unexplained or certificate.failures:

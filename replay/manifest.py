@@ -64,8 +64,9 @@ def save(settings: Settings, replay: Replay) -> None:
 def replays(settings: Settings) -> list[Replay]:
     """List all replays by generation, dropped ones included."""
     folders = (storage(settings) / "replays").children("g*")
-    texts = [text for each in folders if (text := (each / "manifest.json").read())]
-    return sorted((Replay(**json.loads(text)) for text in texts), key=lambda each: each.generation)
+    hint = "Its tables stay as they are, but it cannot be continued or promoted. Remove it: rm -r"
+    found = [(each / "manifest.json").read_json(f"{hint} '{each}'") for each in folders]
+    return sorted((Replay(**values) for values in found if values is not None), key=lambda each: each.generation)
 
 
 def replay_of(settings: Settings, generation: int) -> Replay:

@@ -7,6 +7,7 @@ where the last complete batch in the ledger ended; a job that reads tables is re
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -15,10 +16,12 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.files import DamagedFileError
 from config.kafka import end_offsets
 from config.settings import Settings
-from lake import ledger
+from lake import ledger, losses
 from lake.location import Location, storage, table_location
+from streaming.checkpoint_files import ensure_readable, logged
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -42,7 +45,7 @@ class Checkpoint:
 
     def watermark(self, batch: int) -> datetime | None:
         """Read the watermark of a batch; None without state, or before the first event."""
-        milliseconds = int(_logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
+        milliseconds = int(logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
 
     def table_offsets(self) -> list[dict[str, Any]]:
@@ -65,8 +68,8 @@ class Checkpoint:
     def offsets(self, batch: int) -> dict[tuple[str, int], tuple[int, int]]:
         """Return the log offsets of a batch: by topic and partition, the first, and the one after the last."""
         before = self.location / "offsets" / str(batch - 1)
-        low = _logged(before, 2) if before.exists() else _logged(self.location / "sources" / "0" / "0", -1)
-        high = _logged(self.location / "offsets" / str(batch), 2)
+        low = logged(before, 2) if before.exists() else logged(self.location / "sources" / "0" / "0", -1)
+        high = logged(self.location / "offsets" / str(batch), 2)
         return {
             (topic, int(partition)): (low.get(topic, {}).get(partition, 0), end)
             for topic, ends in high.items()
@@ -99,6 +102,7 @@ def open_checkpoint(
     epoch = max([*_epochs(folder), *recorded], default=1)
     location = folder / f"e{epoch}"
     started = bool((location / "offsets").children("[0-9]*"))
+    ensure_readable(location)
     if epoch > 1 and job.topics:
         fresh = _start_file(folder, epoch).exists() and not _committed(job, settings, generation, epoch)
     else:
@@ -113,7 +117,7 @@ def open_checkpoint(
     if reads_log:
         ensure_same_log(job, settings, folder)
     ensure_same_code(job, folder, allow_code_change=allow_code_change)
-    values = json.loads(_start_file(folder, epoch).read() or "{}")
+    values = _start_file(folder, epoch).read_json(f"lakehouse stream reset {job.name}")
     if not values:
         return Checkpoint(epoch, location)
     return Checkpoint(epoch, location, json.dumps(values["offsets"]), values["landed"])
@@ -126,19 +130,56 @@ def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
     return Checkpoint(epoch, folder / f"e{epoch}")
 
 
-def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
-    """Start a new epoch of a job that reads the log, after the last complete batch in the ledger."""
+def reset(job: Job, settings: Settings, generation: int = 1, *, accept_loss: str | None = None) -> Checkpoint:
+    """Start a new epoch of a job that reads the log, after the last complete batch in the ledger.
+
+    accept_loss: why to go on although Kafka no longer has records that the job has not landed.
+    """
     folder = job_folder(job.name, settings, generation)
     ensure_same_log(job, settings, folder)
+    _account_for_losses(job, settings, generation, accept_loss)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
     while _committed(job, settings, generation, epoch):  # by a batch that never finished
         epoch += 1
-    landed = ledger.landed_up_to(settings, job.name, generation)
+    landed = losses.accounted_up_to(settings, job.name, generation)
     # -2 is Kafka's "earliest": nothing of that partition has landed yet.
     offsets = by_topic({partition: landed.get(partition, -2) for partition in end_offsets(settings, job.topics)})
     last = archived_up_to(settings)
     _start_file(folder, epoch).write(json.dumps({"offsets": offsets, "landed": last}))
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
+
+
+def lost_ranges(job: Job, settings: Settings, generation: int) -> losses.Ranges:
+    """Return the offsets that a job would read next and that Kafka no longer has."""
+    first, begun = last_checkpoint(job, settings, generation).location / "sources" / "0" / "0", dict[str, Any]()
+    with suppress(DamagedFileError):  # a reset is the way out of a damaged checkpoint
+        begun = logged(first, -1) if first.exists() else {}
+    positions = {(topic, int(part)): offset for topic, parts in begun.items() for part, offset in parts.items()}
+    return losses.find(settings, positions | losses.accounted_up_to(settings, job.name, generation))
+
+
+def describe_lost(job: Job, settings: Settings, generation: int) -> str:
+    """List the offsets that a job would read next and that Kafka no longer has, if Kafka answers."""
+    with suppress(LakehouseError):
+        return losses.describe(lost_ranges(job, settings, generation)) if job.topics else ""
+    return ""
+
+
+def _account_for_losses(job: Job, settings: Settings, generation: int, reason: str | None) -> None:
+    """Record what Kafka no longer has as lost; without a reason, raise an error that names it."""
+    lost = lost_ranges(job, settings, generation)
+    if lost and reason:
+        losses.record(settings, job.name, lost, reason)
+    elif lost:
+        raise LakehouseError(
+            f"Kafka no longer has {losses.describe(lost)}, which '{job.name}' has not landed: they are lost.",
+            f'lakehouse stream reset {job.name} --accept-loss "REASON"   (records them in the ledger as lost)',
+        )
+    elif reason is not None:
+        raise LakehouseError(
+            f"'{job.name}' has no loss to accept: nothing that it has not read is missing.",
+            f"lakehouse stream reset {job.name}",
+        )
 
 
 def archived_up_to(settings: Settings) -> dict[str, int]:
@@ -151,12 +192,6 @@ def archived_up_to(settings: Settings) -> dict[str, int]:
             topic = file["partition.topic"]
             last[topic] = max(last.get(topic, -1), file.get("max.offset") or 0)
     return last
-
-
-def _logged(file: Location, line: int) -> dict[str, Any]:
-    """Read a line of a file in Spark's checkpoint."""
-    text = (file.read() or "").splitlines()[line]
-    return dict(json.loads(text[text.index("{") :]))  # some lines start with a version, such as v1
 
 
 def job_folder(job: str, settings: Settings, generation: int) -> Location:

@@ -101,8 +101,7 @@ def ensure_same_code(job: Job, folder: Location, *, allow_code_change: bool = Fa
 
 def recorded(folder: Location) -> dict[str, Any] | None:
     """Read the code that started a checkpoint; records of older releases have no `code_version`."""
-    text = (folder / FILE).read()
-    return dict(json.loads(text)) if text else None
+    return (folder / FILE).read_json(f"If the code of the job has not changed since it ran last: rm '{folder / FILE}'")
 
 
 def module_path(module: str) -> str:

@@ -12,7 +12,7 @@ from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
 from config.terminal import Terminal
-from lake import batch_log, ledger
+from lake import batch_log, ledger, losses
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
 from lake.location import warehouse
@@ -150,7 +150,7 @@ def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> l
     generation = target.of_job(job)
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
-    landed = ledger.landed_up_to(settings, job.name, generation)
+    landed = losses.accounted_up_to(settings, job.name, generation)
     lag = sum(max(end - landed.get(partition, 0), 0) for partition, end in ends.items())
     last = entries[-1] if entries else None
     return [

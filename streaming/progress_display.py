@@ -38,9 +38,13 @@ def _table(progress: list[Progress]) -> Table:
 
 def _print_batches(console: Terminal) -> OnProgress:
     printed: dict[str, int] = {}
+    states: dict[str, str] = {}
 
     def on_progress(progress: list[Progress]) -> None:
         for each in progress:
+            if each.state != states.setdefault(each.job, "running"):
+                states[each.job] = each.state
+                console.print(f"{each.job}: {each.state}")
             if each.batch != printed.get(each.job, -1):
                 printed[each.job] = each.batch
                 console.print(

@@ -28,22 +28,33 @@ console = Terminal()
 JobName = Annotated[str, typer.Argument(metavar="JOB")]
 
 
-def reset(name: JobName) -> None:
+def reset(
+    name: JobName,
+    accept_loss: Annotated[
+        str | None,
+        typer.Option(metavar="REASON", help="Go on after records that Kafka deleted before they were landed."),
+    ] = None,
+) -> None:
     """Start a job over, without losing or doubling a row and without emptying a served table.
 
     Landing continues where its tables end. A job that reads tables is rebuilt, with every job downstream of it, next to
-    the served tables; one commit then switches to what was built.
+    the served tables; one commit then switches to what was built. If Kafka deleted records before they were landed,
+    --accept-loss records them in the ledger as lost, and landing goes on after them.
 
     Example: lakehouse stream reset landing
     """
     settings = load_settings()
     job = job_named(name)
     if not job.topics:
+        if accept_loss is not None:
+            raise LakehouseError(f"'{name}' reads tables: only landing can lose records of Kafka.")
         _rebuild(settings, job)
         return
     with single_writer(settings, [job.name]):
-        checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job))
+        checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job), accept_loss=accept_loss)
     console.print(f"'{name}' will continue in epoch {checkpoint.epoch}, after the last complete batch in the ledger.")
+    if accept_loss:
+        console.print("The loss and its reason are in ops.ledger; `lakehouse check ledger` lists them.")
 
 
 def _rebuild(settings: Settings, job: Job) -> None:

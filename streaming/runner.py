@@ -3,7 +3,8 @@
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,14 +16,15 @@ from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.locks import single_writer
 from lake.tables import create_missing
-from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
+from streaming.checkpoint import Checkpoint, archived_up_to, describe_lost, last_checkpoint, open_checkpoint
 from streaming.dropped_rows import dropped_in_batch, dropped_rows, refuse_dropped_rows
 from streaming.failures import Failures, OnFailure
 from streaming.job import Job, in_stages
 from streaming.job import jobs as all_jobs
+from streaming.kafka.waiting import answers
 from streaming.landing.archive import fill_gap
 from streaming.progress import OnProgress, Progress, RunningQuery
-from streaming.query_errors import explain_failure
+from streaming.query_errors import explain_failure, kafka_is_away
 from streaming.sources import Sources
 from streaming.tries import count_failure, failing_too_often, forget_failures
 from streaming.windows.late import refuse_unknown
@@ -84,7 +86,7 @@ class Runner:
                         started = (
                             self._started(job, until_caught_up=until_caught_up, retry=self._retry) for job in stage
                         )
-                        running += [query for query in started if query]
+                        running += filter(None, started)
                         self._poll(running, until_caught_up, on_progress)
             finally:
                 self._stop(running)
@@ -118,12 +120,13 @@ class Runner:
         )
         if retry:
             forget_failures(checkpoint)
-        if self.target.replay is None and (error := failing_too_often(job, checkpoint, self.settings, self.target)):
+        if error := self._too_often(job, checkpoint):
             raise error
         for name in (*job.reads, *job.writes):
             create_missing([name], self.settings, self.target.of_table(name))
+        sources = Sources(self.settings, self.spark, self.target, live=not until_caught_up)
         writer = (
-            job.apply(Sources(self.settings, self.spark, self.target).streams(job, checkpoint.starting_offsets))
+            job.apply(sources.streams(job, checkpoint.starting_offsets))
             .writeStream.queryName(job.name)
             .outputMode(job.query.output_mode)
             .option("checkpointLocation", str(checkpoint.location))
@@ -195,7 +198,7 @@ class Runner:
                 each.update()
                 if each.job in self._failures or not (error := self._error_of(each)):
                     continue
-                again = None if until_caught_up else self._again(each.job)
+                again = None if until_caught_up else self._again(each)
                 if again:
                     running[number], active = again, True
                 elif each.job not in self._failures:
@@ -207,16 +210,27 @@ class Runner:
 
     def _error_of(self, running: RunningQuery) -> LakehouseError | None:
         """Return why a query has failed, or None."""
-        error = running.query.exception()
+        error, job = running.query.exception(), running.job
         if error is None or self._stopping.is_set():
             return None
-        return dropped_rows(running.job, self.settings, self.target) or explain_failure(running.job.name, error)
+        checkpoint = last_checkpoint(job, self.settings, self.target.of_job(job))
+        known = dropped_rows(job, self.settings, self.target) or self._too_often(job, checkpoint)
+        lost = partial(describe_lost, job, self.settings, self.target.of_job(job))
+        return known or explain_failure(job.name, error, lost)
 
-    def _again(self, job: Job) -> RunningQuery | None:
-        """Start a live job again after a failed try of its batch; the tries are counted, so this ends."""
-        if not self._counted.pop(job.name, False):
+    def _too_often(self, job: Job, checkpoint: Checkpoint) -> LakehouseError | None:
+        """Return the error of a batch that has failed too often; a replay is not repeated by itself."""
+        return failing_too_often(job, checkpoint, self.settings, self.target) if self.target.replay is None else None
+
+    def _again(self, running: RunningQuery) -> RunningQuery | None:
+        """Start a live job again after a failed try of its batch, whose tries are counted, or once Kafka is back."""
+        if kafka_is_away(running.query.exception()):
+            running.waiting_since = running.waiting_since or datetime.now(UTC)
+            if not answers(self.settings, running.job.topics):
+                return running
+        elif not self._counted.pop(running.job.name, False):
             return None
-        return self._started(job, until_caught_up=False, retry=False)
+        return self._started(running.job, until_caught_up=False, retry=False)
 
     def _stop(self, running: list[RunningQuery]) -> None:
         """Let the current batch finish, then stop the queries, so that no half-written batch must be repeated.

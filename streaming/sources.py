@@ -14,6 +14,9 @@ from streaming.job import LOG, Job
 from streaming.set_aside import mark
 
 ARCHIVE = "bronze.events"
+LIVE_KAFKA_SECONDS = 15.0
+"""After it a live query that gets no answer fails; the runner then waits for Kafka, reports it, and starts it again."""
+
 ANY_NUMBER = 2**31 - 1
 """The greatest integer, which Delta takes as no limit."""
 
@@ -21,9 +24,12 @@ ANY_NUMBER = 2**31 - 1
 class Sources:
     """Opens streams in one session, on the served generations or on those that a replay builds."""
 
-    def __init__(self, settings: Settings, spark: SparkSession, target: TableGenerations) -> None:
-        """Open streams of these generations."""
+    def __init__(
+        self, settings: Settings, spark: SparkSession, target: TableGenerations, *, live: bool = False
+    ) -> None:
+        """Open streams of these generations; a live one fails soon when Kafka does not answer."""
         self._settings, self._spark, self._target = settings, spark, target
+        self._kafka_seconds = LIVE_KAFKA_SECONDS if live else None
 
     def streams(self, job: Job, starting_offsets: str) -> dict[str, DataFrame]:
         """Open the inputs of a job, by name."""
@@ -36,7 +42,7 @@ class Sources:
         starting = starting_offsets if starting_offsets != "earliest" else self._target.starting
         return (
             self._spark.readStream.format("kafka")
-            .options(**spark_source_options(self._settings))
+            .options(**spark_source_options(self._settings, self._kafka_seconds))
             .option("subscribe", ",".join(job.topics))
             .option("startingOffsets", starting)
             .option("maxOffsetsPerTrigger", self._settings.streaming.records_per_batch)

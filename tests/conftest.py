@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
+from config.home import make_home
 from config.java import SHORT_RUN
 from config.settings import PREFIX, Settings, load_settings
 from config.terminal import Terminal
@@ -34,7 +35,7 @@ SHARED = ("template", "models", "replay")
 """Folders whose tests share a fixture that takes long to build; elsewhere only those of a file share one."""
 
 ALONE = {
-    *(f"replay/test_{name}.py" for name in ("cut", "live")),
+    *(f"replay/test_{name}.py" for name in ("cut", "empty_topics", "hostile", "live")),
     *(f"template/test_{name}.py" for name in ("carried", "refusals", "update")),
 }
 """Files of these folders that do not use it."""
@@ -60,6 +61,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         environ.setenv("LAKEHOUSE_HOME", str(folder / "home"))
         # Tables of a few rows are done before the compilers of Spark and of the JVM pay for themselves.
         environ.setenv("SPARK_SUBMIT_OPTS", " ".join((*SHORT_RUN, *WITHOUT_CODE)))
+        make_home(load_settings())
         yield load_settings()
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from config.settings import Settings, load_settings
 from config.terminal import Terminal, plain
-from expectations.ledger_check import live_generation
+from expectations.ledger_snapshot import live_generation
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.rule_messages import rule_message
 from lake.ledger import LANDING

@@ -102,7 +102,7 @@ def test_a_landed_table_has_the_columns_of_every_landed_table() -> None:
         ),
         ("topics/clicks.yaml", "archived: true", "archived: maybe", "archived:", "valid boolean"),
         ("tables/silver.users.yaml", "topic: users", "topic: user", "topic:", "did you mean 'users'?"),
-        ("tables/silver.users.yaml", "key: [event_id]", "key: [evnt_id]", "key:", "did you mean 'event_id'?"),
+        ("tables/silver.users.yaml", "key: [event_id,", "key: [evnt_id,", "key:", "did you mean 'event_id'?"),
         ("tables/silver.users.yaml", "from: after.tier", "from: after.teir", "columns:", "did you mean 'after.tier'?"),
         ("tables/silver.users.yaml", "  op: {", "  oops: {", "columns: there is no 'oops'", "'op'"),
         ("tables/silver.users.yaml", "versioned_by: user_id", "versioned_by: usr_id", "versioned_by:", "'user_id'?"),

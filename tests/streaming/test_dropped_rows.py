@@ -4,11 +4,11 @@ from typing import Any
 
 import deltalake
 import pytest
-from rich.console import Console
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
+from config.terminal import Terminal
 from lake import batch_log
 from lake.batch import Batch
 from lake.generations import TableGenerations, serving, switch
@@ -48,7 +48,7 @@ def test_a_drop_in_a_replay_stops_that_replay_and_not_the_live_job(fresh_home: S
     assert "lakehouse replay drop 2" in refused.value.hint
 
 
-def test_status_names_the_job_and_the_way_out(fresh_home: Settings, console: Console) -> None:
+def test_status_names_the_job_and_the_way_out(fresh_home: Settings, console: Terminal) -> None:
     record(fresh_home, 1_234)
     show_dropped_rows(fresh_home, serving(fresh_home), console)
     text = console.export_text()

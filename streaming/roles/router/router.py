@@ -123,13 +123,16 @@ def _records_before(reader: KafkaConsumer, partition: TopicPartition, end: int) 
 
 def group(settings: Settings) -> Group:
     """Return the consumer group of the router."""
-    return Group(NAME, (SOURCE,), settings.router.records_per_transaction, settings.router.session_seconds)
+    return Group(
+        NAME, (SOURCE,), settings.router.records_per_transaction, settings.router.session_seconds, command="route"
+    )
 
 
 def run(
     settings: Settings,
     *,
     until_caught_up: bool = False,
+    accept_loss: str | None = None,
     watch: Callable[[Progress, Counts], None] = lambda *_: None,
     stop: Event | None = None,
 ) -> tuple[Progress, Counts]:
@@ -147,6 +150,7 @@ def run(
             group(settings),
             router.handle,
             until_caught_up=until_caught_up,
+            accept_loss=accept_loss,
             watch=lambda progress: watch(progress, router.counts),
             stop=stop,
         )
