@@ -1,5 +1,6 @@
 """Send: records in event-time order -> Kafka, each with its event time as its timestamp, from a position on."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -14,10 +15,11 @@ from pyspark.sql import functions as F
 
 from config.errors import LakehouseError
 from config.failpoints import failpoint
-from config.kafka import python_options, reachable
+from config.kafka import TOPIC_SECONDS, python_options, reachable
 from config.settings import Settings
 from operations.imports.position import Position, write_position
 
+STAMP = "message.timestamp.type"
 BATCH = 5_000
 """Records between two stored positions: at most so many are sent twice after a kill, and landing finds them."""
 
@@ -48,19 +50,22 @@ def start(records: DataFrame) -> Position:
 
 
 def check_topic(settings: Settings, topic: str, earliest: int) -> None:
-    """Refuse a topic that would not keep event times as arrival times, or that contains newer records."""
-    with reachable(settings):
-        with closing(KafkaAdminClient(**python_options(settings))) as admin:
-            found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="all")
-        configs = {name: each["value"] for name, each in found["topic"][topic].items()}
+    """Refuse a topic that would not keep event times as arrival times, or that contains newer records.
+
+    In the embedded broker, which serves one user, a topic that the broker stamps is switched to the producer's time.
+    """
+    with reachable(settings), closing(KafkaAdminClient(**python_options(settings))) as admin:
+        if not settings.kafka.servers:
+            _let_producers_stamp(admin, topic)
+        configs = _configs(admin, topic)
         with closing(KafkaConsumer(**python_options(settings))) as consumer:
             partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic)]
             newer = consumer.offsets_for_times(dict.fromkeys(partitions, earliest + 1))
-    if configs["message.timestamp.type"] != "CreateTime":
+    if settings.kafka.servers and configs[STAMP] != "CreateTime":
         raise LakehouseError(
-            f"Kafka stamps the records of {topic} itself (message.timestamp.type={configs['message.timestamp.type']}): "
-            "all of the history would arrive now, and be late.",
-            f"Set message.timestamp.type of {topic} to CreateTime for the import.",
+            f"Kafka stamps the records of {topic} itself ({STAMP}={configs[STAMP]}): all of the history would arrive "
+            "now, and be late.",
+            f"Set {STAMP}=CreateTime on {topic} for the import.",
         )
     retention_ms, age_ms = int(configs["retention.ms"]), int(datetime.now(UTC).timestamp() * 1000) - earliest
     if 0 <= retention_ms < age_ms:
@@ -75,6 +80,19 @@ def check_topic(settings: Settings, topic: str, earliest: int) -> None:
             "first event to import: the jobs have closed the windows that it belongs to.",
             "Import history before anything newer, the oldest first; or into a home of its own: LAKEHOUSE_HOME=…",
         )
+
+
+def _let_producers_stamp(admin: Any, topic: str) -> None:
+    admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {STAMP: "CreateTime"})])
+    # The broker learns of it a moment later; until then it would replace the first timestamps.
+    deadline = time.monotonic() + TOPIC_SECONDS
+    while _configs(admin, topic)[STAMP] != "CreateTime" and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _configs(admin: Any, topic: str) -> dict[str, str]:
+    found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="all")
+    return {name: each["value"] for name, each in found["topic"][topic].items()}
 
 
 def _rows(records: DataFrame, skipped: int) -> Iterator[Row]:

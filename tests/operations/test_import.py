@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from raw_clicks import committed_since
 
 from config.errors import LakehouseError
-from config.kafka import end_offsets, python_options
+from config.kafka import end_offsets, python_options, servers
 from config.settings import Settings
 from operations.imports import send as sending
 from operations.imports.check import check
@@ -222,8 +222,11 @@ def test_a_topic_that_would_make_history_late_is_refused(settings: Settings, top
     with pytest.raises(LakehouseError, match=r"keeps records for 7 days .* delete it before it is landed"):
         check_topic(settings, topic, long_ago)
     configure(settings, topic, retention_ms="-1", message_timestamp_type="LogAppendTime")
+    external = settings.kafka.model_copy(update={"servers": servers(settings)})
     with pytest.raises(LakehouseError, match="would arrive now, and be late"):
-        check_topic(settings, topic, long_ago)
+        check_topic(settings.model_copy(update={"kafka": external}), topic, long_ago)
+    check_topic(settings, topic, long_ago)  # the embedded broker is told to keep the times
+    check_topic(settings.model_copy(update={"kafka": external}), topic, long_ago)
 
 
 def test_a_topic_with_newer_records_is_refused(
