@@ -18,6 +18,7 @@ TABLES = ROOT / "config" / "tables"
 
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
 _BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_WITH_STATISTICS = ("string", "int", "bigint", "double", "date", "timestamp")
 _JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
 
 
@@ -32,14 +33,18 @@ def _duration(text: Any) -> Any:
 
 
 def _retention(text: Any) -> Any:
-    """Parse a retention time or size to the two Kafka topic settings."""
+    """Parse a retention time, size or both to Kafka's two topic settings; the first that is reached counts."""
     if text == "forever":
         return {"retention.ms": "-1", "retention.bytes": "-1"}
-    if match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", str(text)):
-        return {"retention.ms": "-1", "retention.bytes": str(int(match[1]) * _BYTES[match[2]])}
-    if match := re.fullmatch(r"(\d+) (hour|day)s?", str(text)):
-        return {"retention.ms": str(int(match[1]) * _UNITS[match[2]] * 1000), "retention.bytes": "-1"}
-    raise ValueError("it should be 'forever', a time like '7 days' or a size like '1 GiB'")
+    limits = {"retention.ms": "-1", "retention.bytes": "-1"}
+    for limit in str(text).split(" and "):
+        if (match := re.fullmatch(r"(\d+) (hour|day)s?", limit)) and limits["retention.ms"] == "-1":
+            limits["retention.ms"] = str(int(match[1]) * _UNITS[match[2]] * 1000)
+        elif (match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", limit)) and limits["retention.bytes"] == "-1":
+            limits["retention.bytes"] = str(int(match[1]) * _BYTES[match[2]])
+        else:
+            raise ValueError("it should be 'forever', a time like '7 days', a size like '1 GiB', or '7 days and 1 GiB'")
+    return limits
 
 
 class Declaration(BaseModel):
@@ -84,6 +89,8 @@ class Column(Declaration):
     type: str
     description: str
     source: str | None = Field(alias="from")
+    personal: bool = False
+    """Whether it may hold personal data: Delta then keeps no statistics of its values."""
 
 
 class Table(Declaration):
@@ -96,6 +103,9 @@ class Table(Declaration):
     topic: str | None = None
     versioned_by: str | None = None
     partitioned_by: list[str] = []
+    day_of: str | None = None
+    """The timestamp whose day is the partition. If the key has it, the rows of a key are in one partition."""
+
     lateness_of: str | None = None
     """The topic whose lateness applies to the rows: they arrive in the order of that topic's table."""
 
@@ -121,6 +131,18 @@ class Table(Declaration):
         return ", ".join(f"`{name}` {column.type}" for name, column in self.stored.items())
 
     @property
+    def properties(self) -> dict[str, str]:
+        """Return the Delta table properties: statistics, copied into the log, are kept of no personal column."""
+        if not any(column.personal for column in self.stored.values()):
+            return {}
+        counted = [
+            name
+            for name, column in self.stored.items()
+            if not column.personal and column.type in _WITH_STATISTICS and name not in self.partitioned_by
+        ]
+        return {"delta.dataSkippingStatsColumns": ",".join(counted)}
+
+    @property
     def valid_to(self) -> str | None:
         """Return the SQL for the end of a version: the start of its key's next version; offsets break ties."""
         if self.versioned_by is None:
@@ -132,6 +154,11 @@ class Table(Declaration):
         """Return how far a row's event time may lie behind that of an earlier row, if arrivals are in order."""
         lateness = topics()[str(self.topic or self.lateness_of)].lateness
         return None if lateness.allowance is None else lateness.allowance + lateness.max_clock_ahead
+
+    @property
+    def key_fixes_partition(self) -> bool:
+        """Return whether a key is in one partition only; otherwise its rows can be on different days."""
+        return not self.partitioned_by or self.day_of in self.key
 
     @property
     def has_generations(self) -> bool:
@@ -158,6 +185,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         if isinstance(declared.get("topic"), str) and isinstance(declared.get("columns"), dict):
             declared["columns"] |= landed
             declared.setdefault("partitioned_by", ["event_date"])
+            declared.setdefault("day_of", "event_time")
         columns = declared.get("columns")
         for name, column in columns.items() if isinstance(columns, dict) else ():
             if isinstance(column, dict):
@@ -166,6 +194,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         known = list(table.columns)
         _check_names(file, "key", table.key, known)
         _check_names(file, "partitioned_by", table.partitioned_by, known)
+        _check_names(file, "day_of", [table.day_of] if table.day_of else [], known)
         _check_names(file, "changed_at", [table.changed_at] if table.changed_at else [], known)
         _check_names(file, "versioned_by", [table.versioned_by] if table.versioned_by else [], known)
         if table.topic:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from config.declarations import Topic, topics
@@ -68,9 +68,18 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return options
 
 
-def spark_source_options(settings: Settings) -> dict[str, str]:
-    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning."""
+def spark_source_options(settings: Settings, answer_seconds: float | None = None) -> dict[str, str]:
+    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning.
+
+    answer_seconds: how long to wait for an answer before the query fails; by default Kafka's one minute, three times.
+    """
+    timeout = {
+        "kafka.request.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "kafka.default.api.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "fetchOffset.numRetries": "1",
+    }
     return {
+        **(timeout if answer_seconds else {}),
         **spark_options(settings),
         "kafka.isolation.level": "read_committed",
         # After each poll Spark requests the end offset, on the connection on which a prefetch beyond the end waits for
@@ -111,6 +120,15 @@ def ensure_topics(settings: Settings) -> list[str]:
         return [topic.name for topic in missing]
 
 
+def keep_records_of_any_age(settings: Settings, names: Iterable[str]) -> None:
+    """Switch declared retention by time off: Kafka goes by the record's timestamp, and the simulator's are old."""
+    dated = [name for name in names if topics()[name].retention["retention.ms"] != "-1"]
+    if dated:
+        changes = [ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "-1"}) for name in dated]
+        with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+            admin.alter_configs(changes)
+
+
 def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
     """Return the end offset of every partition of the topics."""
     return _offsets(settings, names, "end_offsets")
@@ -122,9 +140,10 @@ def begin_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
 
 
 def topic_ids(settings: Settings, names: Iterable[str]) -> dict[str, str]:
-    """Return Kafka's topic ids: a topic that was deleted and created again has another id."""
+    """Return the ids of the topics that exist: a topic that was deleted and created again has another id."""
     with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
-        return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(list(names))}
+        found = admin.describe_topics(list(names))
+    return {topic["name"]: str(topic["topic_id"]) for topic in found if not topic["error_code"]}
 
 
 def _offsets(settings: Settings, names: Iterable[str], which: str) -> Offsets:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from config.declarations import table_named
 from config.settings import Settings
 from lake.location import table_location
-from lake.tables import append_once, arrow_schema
+from lake.tables import append_next, arrow_schema
 
 if TYPE_CHECKING:
     from expectations.gate import Finding
@@ -33,6 +33,4 @@ def record(settings: Settings, name: str, now: datetime, findings: "Iterable[Fin
     ]
     asked_by = name.split()[0]
     path = table_location(settings, TABLE) / asked_by
-    append_once(
-        path, pa.Table.from_pylist(rows, arrow_schema(table_named(TABLE))), asked_by, int(now.timestamp() * 1e6)
-    )
+    append_next(path, pa.Table.from_pylist(rows, arrow_schema(table_named(TABLE))), asked_by)

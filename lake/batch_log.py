@@ -1,4 +1,4 @@
-"""The batch log, ops.batches: what each micro-batch of a table-reading job wrote, and its watermark."""
+"""The batch log, ops.batches: what each micro-batch of a table-reading job wrote and dropped, and its watermark."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -23,12 +23,13 @@ def record_batch(batch: Batch, written: int) -> None:
         "epoch": batch.epoch,
         "batch": batch.id,
         "written": written,
+        "dropped": batch.dropped(),
         "closed_until": batch.closed_until,
         "by_request": batch.closing,
         "recorded_at": datetime.now(UTC),
     }
     rows = pa.Table.from_pylist([row], arrow_schema(table_named(TABLE)))
-    append_once(_folder(batch.settings, batch.job, batch.generation), rows, batch.txn_app_id, batch.id)
+    append_once(folder(batch.settings, batch.job, batch.generation), rows, batch.txn_app_id, batch.id)
     failpoint("after ops.batches")
 
 
@@ -48,12 +49,19 @@ def last_batch(settings: Settings, job: str, generation: int = 1) -> dict[str, A
     )
 
 
+def dropped(settings: Settings, job: str, generation: int, epoch: int) -> int:
+    """Count the rows that Spark has dropped in an epoch of a job; logs of older releases have no such column."""
+    rows = read_arrow(folder(settings, job, generation)).to_pylist()
+    return sum(row.get("dropped") or 0 for row in rows if row["epoch"] == epoch)
+
+
 def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:
     """Read the batches of a job's last epoch: watermarks of earlier epochs no longer hold."""
-    rows = read_arrow(_folder(settings, job, generation)).to_pylist()
+    rows = read_arrow(folder(settings, job, generation)).to_pylist()
     epoch = max((row["epoch"] for row in rows), default=0)
     return [row for row in rows if row["epoch"] == epoch]
 
 
-def _folder(settings: Settings, job: str, generation: int) -> Location:
+def folder(settings: Settings, job: str, generation: int) -> Location:
+    """Return the location of a job's log; each job and generation has its own, as they are written concurrently."""
     return table_location(settings, TABLE) / f"g{generation}" / job

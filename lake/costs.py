@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from config.declarations import table_named
 from config.settings import Settings
 from lake.location import Location, table_location
-from lake.tables import append_once, arrow_schema, read_arrow
+from lake.tables import append_next, arrow_schema, read_arrow
 
 TABLE = "ops.costs"
 
@@ -74,7 +74,7 @@ def record_cost(settings: Settings, path: str, what: str, records: int, cost: Co
     }
     rows = pa.Table.from_pylist([row], arrow_schema(table))
     # A folder for each path: each process writes its own table.
-    append_once(table_location(settings, table.name) / path, rows, "cost", time.time_ns() // 1000)
+    append_next(table_location(settings, table.name) / path, rows, "cost")
 
 
 def recorded_costs(settings: Settings) -> list[dict[str, Any]]:

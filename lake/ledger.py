@@ -88,11 +88,15 @@ def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
 
 def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
     """Return, for each partition, the offset after the last one in the ledger."""
+    return ends_of(row for row in entries(settings, [job]) if row["generation"] == generation)
+
+
+def ends_of(entries: Iterable[dict[str, Any]]) -> Ends:
+    """Return, for each partition, the offset after the last one of some entries."""
     ends: Ends = {}
-    for row in entries(settings, [job]):
-        if row["generation"] == generation:
-            place = (row["topic"], row["partition"])
-            ends[place] = max(ends.get(place, 0), row["to_offset"])
+    for row in entries:
+        place = (row["topic"], row["partition"])
+        ends[place] = max(ends.get(place, 0), row["to_offset"])
     return ends
 
 

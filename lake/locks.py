@@ -19,6 +19,12 @@ def single_writer(settings: Settings, jobs: list[str]) -> Iterator[None]:
         yield
 
 
+def ensure_free(settings: Settings, jobs: list[str]) -> None:
+    """Raise the error of `single_writer` at once if a job is being run: for commands that first start Spark."""
+    with single_writer(settings, jobs):
+        pass
+
+
 def holder(settings: Settings, job: str) -> dict[str, Any] | None:
     """Return the process that writes a job now: its id, since when, and its command; None if there is none."""
     return _lock(settings, job).claimed_by()

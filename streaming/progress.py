@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -13,6 +14,7 @@ from lake.generations import TableGenerations
 from lake.location import Location, table_location
 from streaming.checkpoint import job_folder
 from streaming.job import Job
+from streaming.kafka.waiting import waiting_for_kafka
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,10 @@ class RunningQuery:
 
     def __init__(self, job: Job, query: StreamingQuery, settings: Settings, target: TableGenerations) -> None:
         """Track a job's query from now on."""
-        self.job, self.query, self.dropped = job, query, 0
+        self.job, self.query = job, query
+        self.waiting_since: datetime | None = None
+        """Since when it waits for Kafka to answer before it goes on."""
+
         self._settings, self._target = settings, target
         self._last_report: str | None = None
         self._waiting = 0
@@ -72,7 +77,6 @@ class RunningQuery:
             self._counted = progress["batchId"]
             self._done += self._rows(progress)
             self._last = progress
-            self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
         if new:
             self._waiting = self._still_waiting()
             file = _file(self.job.name, self._settings, self._target.of_job(self.job))
@@ -95,7 +99,7 @@ class RunningQuery:
         states = self._last.get("stateOperators", [])
         return Progress(
             job=self.job.name,
-            state="running" if self.query.isActive else "stopped",
+            state=self._state(),
             batch=int(self._last.get("batchId", -1)),
             done=self._done,
             waiting=self._waiting,
@@ -105,6 +109,11 @@ class RunningQuery:
             kept_bytes=sum(state["memoryUsedBytes"] for state in states),
             watermark=self._last.get("eventTime", {}).get("watermark"),
         )
+
+    def _state(self) -> str:
+        if self.waiting_since:
+            return waiting_for_kafka(self.waiting_since)
+        return "running" if self.query.isActive else "stopped"
 
     def _rows(self, progress: dict[str, Any]) -> int:
         # Landing reads its rows more than once, and Spark counts each read: for the log, count offsets instead.

@@ -11,7 +11,7 @@ from config.home import MARKER
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ["setup", "java", "demo", "test", "quick", "test-all", "lint", "types", "format", "bench", "faults", "guides"]
-TARGETS += ["lock", "down", "clean", "purge"]
+TARGETS += ["mutants", "lock", "down", "clean", "purge"]
 
 
 def make(*arguments: str, folder: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:

@@ -30,6 +30,8 @@ def compare(
     from config.spark import session
     from expectations.parity.comparison import comparable_tables, compared, generation_side, keep, on_day
     from lake.generations import serving
+    from streaming.job import jobs
+    from streaming.previous_code import why_unavailable
 
     names = [each.name for each in comparable_tables()]
     if table and table not in names:
@@ -54,6 +56,8 @@ def compare(
     if not table and not window:
         keep(settings, found)
     show(found, console)
+    for note in why_unavailable(jobs().values(), settings, serving(settings)):
+        console.print(f"! {note}", style="yellow")
     for name, explained in found.items() if show_rows else ():
         _rows(name, explained, show_rows)
     raise typer.Exit(1 if any(each.unexplained for each in found.values()) else 0)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from config.errors import LakehouseError
-from config.kafka import Offsets, end_offsets, ensure_topics
+from config.kafka import Offsets, end_offsets, ensure_topics, keep_records_of_any_age
 from config.settings import Settings
 from config.spark import session
 from config.terminal import Terminal
@@ -27,6 +27,8 @@ def simulate(settings: Settings, plan: Plan, console: Terminal) -> Truth:
     """Write a plan's records to Kafka (in bulk, at its rate or in real time) and their truth to the home."""
     ensure_topics(settings)
     names = list(topics_of(plan))
+    if plan.live is None:
+        keep_records_of_any_age(settings, names)
     before = end_offsets(settings, names)
     truth.refuse_again(settings, plan, log_is_empty=not any(before.values()))
     spark = None if plan.rate or plan.live else session(settings, "simulate")

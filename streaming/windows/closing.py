@@ -6,7 +6,7 @@ and writes them as the job would; it does not touch the state or the watermark. 
 stream replace the closed rows by key; only a session whose start moves leaves its closed row behind.
 """
 
-import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
@@ -17,7 +17,7 @@ from config.settings import Settings
 from lake import batch_log
 from lake.batch import Batch
 from lake.generations import TableGenerations, serving
-from lake.tables import read
+from lake.tables import next_version, read
 from streaming.checkpoint import last_checkpoint
 from streaming.job import Job
 
@@ -51,13 +51,16 @@ def close(
     batch = Batch(
         rows=source,
         job=job.name,
-        id=time.time_ns() // 1_000_000,
+        id=0,
         epoch=last_checkpoint(job, settings, generation).epoch,
         generation=generation,
         settings=settings,
         closing=True,
         closed_until=closed_until or last.replace(tzinfo=UTC) + timedelta(milliseconds=1),
     )
+    # A repeated closing is a new write: it replaces rows by key.
+    log = batch_log.folder(settings, job.name, generation)
+    batch = replace(batch, id=next_version(batch.txn_app_id, batch.location(name), log))
     if job.query.output_mode == "append":
         job.process(batch)
     else:

@@ -16,6 +16,7 @@ from config.kafka import (
     servers,
     spark_options,
     spark_source_options,
+    topic_ids,
 )
 from config.settings import Settings, load_settings
 
@@ -142,3 +143,7 @@ def test_offsets_are_given_for_every_partition_of_the_declared_topics(settings: 
     assert set(first) == set(last) == places
     assert all(first[place] <= last[place] for place in places)
     assert ensure_topics(settings) == []
+
+
+def test_a_topic_that_does_not_exist_has_no_id(settings: Settings, broker: object) -> None:
+    assert topic_ids(settings, ["clicks", "no_such_topic"]).keys() == {"clicks"}

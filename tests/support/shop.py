@@ -51,10 +51,10 @@ class Shop:
         return running.run(self.spark, load_settings(), manifest.interrupted(self.settings, generation))
 
     def proof(self, generation: int) -> dict[str, Any]:
-        """Give what the certificate of a generation says; not its name, and not when."""
+        """Give what the certificate of a generation says; not of which tables, and not when."""
         replay = manifest.replay_of(self.settings, generation)
         values = certificate.verify(self.spark, self.settings, replay, lambda _: None).values
-        return {name: value for name, value in values.items() if name not in ("generation", "verified_at")}
+        return {name: value for name, value in values.items() if name not in ("generation", "state", "verified_at")}
 
     def content(self, generation: int) -> Content:
         """Tell the content of every table of a generation."""
