@@ -38,15 +38,13 @@ def test_the_checkpoint_of_a_killed_query_is_whole(checkpoint: Path) -> None:
     ensure_readable(Location(str(checkpoint)))
 
 
-@pytest.mark.parametrize(
-    ("name", "length"),
-    [(name, cut) for name in ("metadata", "offsets/8", "offsets/9", "commits/8") for cut in range(len(FILES[name]))],
-)
-def test_a_file_that_is_cut_off_anywhere_is_named(checkpoint: Path, name: str, length: int) -> None:
-    (checkpoint / name).write_text(FILES[name][:length])
-    with pytest.raises(DamagedFileError, match=re.escape(str(checkpoint / name))) as error:
-        ensure_readable(Location(str(checkpoint)))
-    assert error.value.hint == f"lakehouse stream reset {JOB}"
+@pytest.mark.parametrize("name", ["metadata", "offsets/8", "offsets/9", "commits/8"])
+def test_a_file_that_is_cut_off_anywhere_is_named(checkpoint: Path, name: str) -> None:
+    for length in range(len(FILES[name])):
+        (checkpoint / name).write_text(FILES[name][:length])
+        with pytest.raises(DamagedFileError, match=re.escape(str(checkpoint / name))) as error:
+            ensure_readable(Location(str(checkpoint)))
+        assert error.value.hint == f"lakehouse stream reset {JOB}"
 
 
 @pytest.mark.parametrize("name", ["offsets/8", "offsets/9", "commits/7", "commits/8"])
