@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.declarations import table_named
-from config.kafka import spark_source_options
+from config.kafka import refuse_untrusted_arrivals, spark_source_options
 from config.settings import Settings
 from config.signals import stop_on_signal
 from lake.batch import Batch
@@ -22,6 +22,7 @@ from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
 from streaming.job import LOG, Job, in_stages
 from streaming.job import jobs as all_jobs
 from streaming.landing.archive import fill_gap
+from streaming.landing.arrival import as_archived
 from streaming.progress import OnProgress, Progress, RunningQuery
 from streaming.query_errors import dropped_rows_error, explain_failure
 from streaming.windows.late import refuse_unknown
@@ -31,6 +32,7 @@ STOP_SECONDS = 60
 LIVE_SECONDS, CATCHING_UP_SECONDS = 0.5, 0.1
 RECORDS_WORTH_COMPILING = 20_000
 ARCHIVE = "bronze.events"
+MAX_OFFSET = 2**63 - 1
 
 
 class Runner:
@@ -105,8 +107,9 @@ class Runner:
     def _log(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
         if self.target.source == "bronze":
             return self._archive(job)
+        refuse_untrusted_arrivals(self.settings, job.topics)
         starting = checkpoint.starting_offsets if checkpoint.starting_offsets != "earliest" else self.target.starting
-        return (
+        log = (
             self.spark.readStream.format("kafka")
             .options(**spark_source_options(self.settings))
             .option("subscribe", ",".join(job.topics))
@@ -115,6 +118,12 @@ class Runner:
             .option("includeHeaders", True)
             .load()
         )
+        if self.target.replay is None and not checkpoint.landed:
+            return as_archived(log)
+        read_up_to = dict.fromkeys(job.topics, MAX_OFFSET) if self.target.replay is not None else checkpoint.landed
+        archive = self.spark.read.format("delta").load(str(table_location(self.settings, ARCHIVE)))
+        # The partition of records without an arrival time.
+        return as_archived(log, archive.filter("arrival_date is null"), read_up_to)
 
     def _archive(self, job: Job) -> DataFrame:
         """Read the archive as a stream in place of the log: its commits keep the order in which records were read."""
@@ -124,7 +133,7 @@ class Runner:
             .option("maxBytesPerTrigger", self.settings.streaming.archive_bytes_per_batch)
             .load(str(table_location(self.settings, ARCHIVE)))
         )
-        return records.filter(records.topic.isin(*job.topics)).withColumnRenamed("arrival_time", "timestamp")
+        return records.filter(records.topic.isin(*job.topics))
 
     def _table(self, name: str) -> DataFrame:
         """Read a table as a stream, commit by commit from the first, so that rows arrive in the order they landed."""

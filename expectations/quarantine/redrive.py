@@ -27,8 +27,8 @@ from lake.ledger import LANDING, REDRIVE
 from lake.locks import single_writer
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
+from streaming.landing.contract import contracts
 from streaming.landing.job import parse_and_validate
-from streaming.landing.parse import contracts
 from streaming.landing.write import typed
 from streaming.runner import RECORDS_WORTH_COMPILING
 
@@ -101,7 +101,7 @@ def _validated(quarantined: DataFrame, entries: ledger.Entry) -> DataFrame:
     )
     in_batch = F.expr("offset >= from_offset and offset < to_offset")
     headers = F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers")
-    records = quarantined.select(*ORIGIN, "key", "value", headers, F.col("arrival_time").alias("timestamp"))
+    records = quarantined.select(*ORIGIN, "key", "value", headers, "arrival_time")
     ends = spark.createDataFrame(_ends(entries), "topic string, end timestamp, allowance bigint")
     late_by = "unix_millis(end) - unix_millis(event_time)"
     # Checkpoint first: Spark would push later filters into the parsing and plan all of it again.
@@ -119,7 +119,7 @@ def _validated(quarantined: DataFrame, entries: ledger.Entry) -> DataFrame:
 def _ends(entries: ledger.Entry) -> list[tuple[str, datetime, int | None]]:
     """Return for each topic the latest landed arrival time, and the allowed lateness in milliseconds."""
     ends: dict[str, datetime] = {}
-    for row in entries:
+    for row in (row for row in entries if row["max_arrival_time"]):
         ends[row["topic"]] = max(row["max_arrival_time"], ends.get(row["topic"], row["max_arrival_time"]))
     allowed = {name: topics()[name].lateness.allowance for name in ends}
     return [(name, end, _milliseconds(allowed[name])) for name, end in ends.items()]

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -12,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from config.errors import LakehouseError
-from config.kafka import Offsets, end_offsets, ensure_topics
+from config.kafka import Offsets, end_offsets, ensure_topics, let_producers_stamp
 from config.settings import Settings
 from config.spark import session
 from local.simulator import arrivals, bulk, paced, truth
@@ -25,7 +26,13 @@ _POLL_SECONDS = 1.0
 
 def simulate(settings: Settings, plan: Plan, console: Console) -> Truth:
     """Write a plan's records to Kafka (in bulk, at its rate or in real time) and their truth to the home."""
+    if not plan.live and plan.end > datetime.now(UTC):
+        raise LakehouseError(
+            f"The run would end at {plan.end:%Y-%m-%d %H:%M}, ahead of the clock: landing would quarantine it.",
+            f"Start earlier: --start {datetime.now(UTC) - plan.length:%Y-%m-%d}",
+        )
     ensure_topics(settings)
+    let_producers_stamp(settings)
     names = list(topics_of(plan))
     before = end_offsets(settings, names)
     truth.refuse_again(settings, plan, log_is_empty=not any(before.values()))

@@ -20,8 +20,10 @@ from lake import ledger
 from lake.batch import Batch
 from lake.tables import try_collect
 from streaming.job import LOG, Job, Query
+from streaming.landing.arrival import RECORD
 from streaming.landing.classify import INPUT_COLUMNS, classify
-from streaming.landing.parse import contracts, parse
+from streaming.landing.contract import contracts
+from streaming.landing.parse import parse
 from streaming.landing.write import ARCHIVE, SIDE_TABLES, Rows, split_by_table, write_tables
 
 SMALL_BATCH = 20_000
@@ -29,10 +31,8 @@ SMALL_BATCH = 20_000
 
 
 def parse_and_validate(log: DataFrame) -> DataFrame:
-    """Parse every Kafka record and list the rules it breaks."""
-    records = log.select(
-        "topic", "partition", "offset", "key", "value", "headers", F.col("timestamp").alias("arrival_time")
-    )
+    """Parse every record and list the rules it breaks; the log has the columns of the archive."""
+    records = log.select(*(name for name in RECORD if name in log.columns))
     size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
     return parse(records).select(
         "*",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from config.kafka import Offsets, end_offsets, python_options
+from config.kafka import Offsets, end_offsets, let_producers_stamp, python_options
 from config.settings import Settings
 from local.simulator.people import AGENTS
 from local.simulator.plan import Plan
@@ -79,6 +79,7 @@ def clicks_of(settings: Settings, records: list[Record]) -> dict[int, list[Writt
 
 def send(settings: Settings, records: list[Record]) -> None:
     """Write records to the log, with their headers and arrival times."""
+    let_producers_stamp(settings)
     with closing(KafkaProducer(**python_options(settings), linger_ms=100, batch_size=262_144)) as producer:
         futures = [
             producer.send(r.topic, r.value, r.key, list(_headers(r)), r.partition, r.arrival_ms) for r in records
