@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from config.errors import LakehouseError
+from config.terminal import Terminal, print_tracebacks_safely
 
 PACKAGES = ("local", "lake", "streaming", "expectations", "batch", "replay", "dashboard", "operations")
 HELP = """Lambda and Kappa on the same events, with Kafka, Spark, Delta and dbt.
@@ -44,6 +44,8 @@ def run() -> None:
         os._exit(code)
 
     atexit.register(leave)  # registered first, so it runs last
+    print_tracebacks_safely()
+    os.umask(0o077)  # everything that a command or a server that it starts writes is for its owner only
     try:
         main()
         code = 0
@@ -60,10 +62,10 @@ def main() -> None:
     try:
         build()()
     except LakehouseError as error:
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
-        console.print(error.problem, style="red", markup=False)
+        console = Terminal(stderr=True)
+        console.lines(error.problem, style="red")
         if error.hint:
-            console.print(error.hint, markup=False)
+            console.lines(error.hint)
         sys.exit(error.exit_code)
 
 

@@ -16,6 +16,7 @@ from config.units import duration, retention
 TOPICS = ROOT / "config" / "topics"
 TABLES = ROOT / "config" / "tables"
 
+_WITH_STATISTICS = ("string", "int", "bigint", "double", "date", "timestamp")
 _JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
 
 
@@ -73,6 +74,8 @@ class Column(Declaration):
     type: str
     description: str
     source: str | None = Field(alias="from")
+    personal: bool = False
+    """Whether it may hold personal data: Delta then keeps no statistics of its values."""
 
 
 class Table(Declaration):
@@ -85,6 +88,9 @@ class Table(Declaration):
     topic: str | None = None
     versioned_by: str | None = None
     partitioned_by: list[str] = []
+    day_of: str | None = None
+    """The timestamp whose day is the partition. If the key has it, the rows of a key are in one partition."""
+
     lateness_of: str | None = None
     """The topic whose lateness applies to the rows: they arrive in the order of that topic's table."""
 
@@ -110,6 +116,18 @@ class Table(Declaration):
         return ", ".join(f"`{name}` {column.type}" for name, column in self.stored.items())
 
     @property
+    def properties(self) -> dict[str, str]:
+        """Return the Delta table properties: statistics, copied into the log, are kept of no personal column."""
+        if not any(column.personal for column in self.stored.values()):
+            return {}
+        counted = [
+            name
+            for name, column in self.stored.items()
+            if not column.personal and column.type in _WITH_STATISTICS and name not in self.partitioned_by
+        ]
+        return {"delta.dataSkippingStatsColumns": ",".join(counted)}
+
+    @property
     def valid_to(self) -> str | None:
         """Return the SQL for the end of a version: the start of its key's next version; offsets break ties."""
         if self.versioned_by is None:
@@ -121,6 +139,11 @@ class Table(Declaration):
         """Return how far a row's event time may lie behind that of an earlier row, if arrivals are in order."""
         lateness = topics()[str(self.topic or self.lateness_of)].lateness
         return None if lateness.allowance is None else lateness.allowance + lateness.max_clock_ahead
+
+    @property
+    def key_fixes_partition(self) -> bool:
+        """Return whether a key is in one partition only; otherwise its rows can be on different days."""
+        return not self.partitioned_by or self.day_of in self.key
 
     @property
     def has_generations(self) -> bool:
@@ -147,6 +170,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         if isinstance(declared.get("topic"), str) and isinstance(declared.get("columns"), dict):
             declared["columns"] |= landed
             declared.setdefault("partitioned_by", ["event_date"])
+            declared.setdefault("day_of", "event_time")
         columns = declared.get("columns")
         for name, column in columns.items() if isinstance(columns, dict) else ():
             if isinstance(column, dict):
@@ -155,6 +179,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         known = list(table.columns)
         _check_names(file, "key", table.key, known)
         _check_names(file, "partitioned_by", table.partitioned_by, known)
+        _check_names(file, "day_of", [table.day_of] if table.day_of else [], known)
         _check_names(file, "changed_at", [table.changed_at] if table.changed_at else [], known)
         _check_names(file, "versioned_by", [table.versioned_by] if table.versioned_by else [], known)
         if table.topic:

@@ -12,6 +12,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from config.declarations import Topic, topics
 from config.errors import LakehouseError
+from config.files import DamagedFileError, read_port
 from config.settings import Settings
 
 TOPIC_SECONDS = 10
@@ -27,10 +28,13 @@ def servers(settings: Settings) -> str:
     """Return Kafka's address: the configured one, or that of the embedded broker."""
     if settings.kafka.servers:
         return settings.kafka.servers
-    port = settings.home / "broker" / "port"
-    if not port.exists():
+    file = settings.home / "broker" / "port"
+    if not file.exists():
         raise LakehouseError("The broker has never been started here.", "lakehouse broker start")
-    return f"127.0.0.1:{port.read_text()}"
+    port = read_port(file)
+    if port is None:
+        raise DamagedFileError(file, "lakehouse broker stop, then: lakehouse broker start")
+    return f"127.0.0.1:{port}"
 
 
 def python_options(settings: Settings) -> dict[str, Any]:
@@ -156,6 +160,15 @@ def _stamps(settings: Settings, names: Iterable[str]) -> dict[str, str]:
     return {name: configs[STAMP]["value"] for topic in found.values() for name, configs in topic.items()}
 
 
+def keep_records_of_any_age(settings: Settings, names: Iterable[str]) -> None:
+    """Switch declared retention by time off: Kafka goes by the record's timestamp, and the simulator's are old."""
+    dated = [name for name in names if topics()[name].retention["retention.ms"] != "-1"]
+    if dated:
+        changes = [ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "-1"}) for name in dated]
+        with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+            admin.alter_configs(changes)
+
+
 def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
     """Return the end offset of every partition of the topics."""
     return _offsets(settings, names, "end_offsets")
@@ -167,9 +180,10 @@ def begin_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
 
 
 def topic_ids(settings: Settings, names: Iterable[str]) -> dict[str, str]:
-    """Return Kafka's topic ids: a topic that was deleted and created again has another id."""
+    """Return the ids of the topics that exist: a topic that was deleted and created again has another id."""
     with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
-        return {topic["name"]: str(topic["topic_id"]) for topic in admin.describe_topics(list(names))}
+        found = admin.describe_topics(list(names))
+    return {topic["name"]: str(topic["topic_id"]) for topic in found if not topic["error_code"]}
 
 
 def _offsets(settings: Settings, names: Iterable[str], which: str) -> Offsets:
@@ -188,8 +202,11 @@ def _password(settings: Settings) -> str:
     if settings.kafka.password:
         return settings.kafka.password.get_secret_value()
     if settings.kafka.password_file:
+        file = settings.kafka.password_file
         try:
-            return settings.kafka.password_file.read_text().strip()
+            if file.stat().st_mode & 0o077:
+                raise LakehouseError(f"Others can read kafka.password_file {file}.", f"chmod 600 '{file}'")
+            return file.read_text().strip()
         except OSError as error:
             raise LakehouseError(
                 f"kafka.password_file cannot be read: {error}", "Correct the path or its permissions."

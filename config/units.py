@@ -19,11 +19,15 @@ def duration(text: Any) -> Any:
 
 
 def retention(text: Any) -> Any:
-    """Parse a retention time or size to the two Kafka topic settings."""
+    """Parse a retention time, size or both to Kafka's two topic settings; the first that is reached counts."""
     if text == "forever":
         return {"retention.ms": "-1", "retention.bytes": "-1"}
-    if match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", str(text)):
-        return {"retention.ms": "-1", "retention.bytes": str(int(match[1]) * _BYTES[match[2]])}
-    if match := re.fullmatch(r"(\d+) (hour|day)s?", str(text)):
-        return {"retention.ms": str(int(match[1]) * _UNITS[match[2]] * 1000), "retention.bytes": "-1"}
-    raise ValueError("it should be 'forever', a time like '7 days' or a size like '1 GiB'")
+    limits = {"retention.ms": "-1", "retention.bytes": "-1"}
+    for limit in str(text).split(" and "):
+        if (match := re.fullmatch(r"(\d+) (hour|day)s?", limit)) and limits["retention.ms"] == "-1":
+            limits["retention.ms"] = str(int(match[1]) * _UNITS[match[2]] * 1000)
+        elif (match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", limit)) and limits["retention.bytes"] == "-1":
+            limits["retention.bytes"] = str(int(match[1]) * _BYTES[match[2]])
+        else:
+            raise ValueError("it should be 'forever', a time like '7 days', a size like '1 GiB', or '7 days and 1 GiB'")
+    return limits

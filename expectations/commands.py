@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings, nearest
 from config.spark import session
+from config.terminal import Terminal
 from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
 from lake import ledger
 from lake.ledger import REDRIVE, TERMS
 from local.simulator.truth import read_truth
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 LAYERS = ["bronze", "silver", "gold", "serving"]
 CHECKS = [*LAYERS, "ledger", "all"]
 BEGIN = "Start with: lakehouse broker start, lakehouse simulate, lakehouse stream run --until-caught-up"

@@ -1,6 +1,6 @@
 """Batch: the rows of one write, which tables it reads and writes, and the transaction id of its commits."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -38,6 +38,9 @@ class Batch:
 
     input_generations: Mapping[str, int] = field(default_factory=dict)
     """The generation of each input table that differs from the batch's own."""
+
+    dropped: Callable[[], int] = lambda: 0
+    """Counts the rows of the batch that Spark has dropped behind the watermark; known once its rows were computed."""
 
     def generation_of(self, name: str) -> int:
         """Return the generation in which this batch reads or writes a table."""

@@ -1,4 +1,4 @@
-"""The batch log, ops.batches: what each micro-batch of a table-reading job wrote, and its watermark."""
+"""The batch log, ops.batches: what each micro-batch of a table-reading job wrote and dropped, and its watermark."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -23,6 +23,7 @@ def record_batch(batch: Batch, written: int) -> None:
         "epoch": batch.epoch,
         "batch": batch.id,
         "written": written,
+        "dropped": batch.dropped(),
         "closed_until": batch.closed_until,
         "by_request": batch.closing,
         "recorded_at": datetime.now(UTC),
@@ -46,6 +47,12 @@ def last_batch(settings: Settings, job: str, generation: int = 1) -> dict[str, A
         key=lambda row: int(row["batch"]),
         default=None,
     )
+
+
+def dropped(settings: Settings, job: str, generation: int, epoch: int) -> int:
+    """Count the rows that Spark has dropped in an epoch of a job; logs of older releases have no such column."""
+    rows = read_arrow(folder(settings, job, generation)).to_pylist()
+    return sum(row.get("dropped") or 0 for row in rows if row["epoch"] == epoch)
 
 
 def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import deltalake
@@ -14,6 +14,7 @@ from config.declarations import Table, landed_tables, table_named
 from config.discovery import provided
 from config.settings import Settings
 from expectations.quarantine.rule_messages import rule_message
+from lake.literals import literal
 from lake.location import Location
 from lake.tables import read_arrow
 from lake.views import served
@@ -120,7 +121,7 @@ def _counting(
 ) -> list[dict[str, Any]]:
     """Find the rows of a job's table that an event counts in."""
     fields = sorted(set(re.findall(r"\be\.(\w+)", job.provenance.row_contains_event)))
-    values = ", ".join(f"{_literal(event.get(name))} as {name}" for name in fields)
+    values = ", ".join(f"{literal(event.get(name))} as {name}" for name in fields)
     return _asked(table, job.provenance.row_contains_event, places, f"with e as (select {values})", ", e")
 
 
@@ -134,15 +135,6 @@ def _asked(
         rows = deltalake.QueryBuilder().register("r", path.table()).execute(query)
         found += pa.table(rows).select(list(table.stored)).to_pylist()
     return found
-
-
-def _literal(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, datetime):
-        moment = value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return f"arrow_cast('{moment}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
-    return "'" + str(value).replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
 
 def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[str]) -> list[dict[str, Any]]:

@@ -15,8 +15,10 @@ from lake.costs import measured, record_cost
 from lake.location import table_location, warehouse
 from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
+from replay.checks import refuse_other_code
 from replay.manifest import Replay, save
 from streaming.checkpoint import last_checkpoint
+from streaming.dropped_rows import refuse_dropped_rows
 from streaming.job import Job
 from streaming.progress import OnProgress
 from streaming.runner import Runner
@@ -36,13 +38,16 @@ def run(
 
     jobs: the jobs to run, if they are not the project's own, as when a change of logic is tried out.
     """
+    jobs = jobs or replay.jobs_to_run()
+    refuse_other_code(replay, jobs)
+    for job in jobs:
+        refuse_dropped_rows(job, settings, replay.target)
     with single_writer(settings, [LOCK]):
         # The pointer must exist before a second generation does: views read it to choose one.
         create_missing([generations.TABLE], settings)
         save(settings, replay)
         failpoint("after replay manifest")
         began = time.monotonic()
-        jobs = jobs or replay.jobs_to_run()
         followers = [job for job in jobs if not job.topics]
         if any(last_checkpoint(job, settings, replay.generation).table_offsets() for job in followers):
             # Their watermark delay was set by what had landed when the first of them started. Records that reached

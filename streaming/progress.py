@@ -42,8 +42,9 @@ OnProgress = Callable[[list[Progress]], None]
 
 def last_progress(job: str, settings: Settings, generation: int) -> Progress | None:
     """Read the saved progress of a job; any process may have run it."""
-    text = _file(job, settings, generation).read()
-    return Progress(**json.loads(text)) if text else None
+    file = _file(job, settings, generation)
+    values = file.read_json(f"It only reports what the job did last: rm '{file}'")
+    return None if values is None else Progress(**values)
 
 
 class RunningQuery:
@@ -51,7 +52,7 @@ class RunningQuery:
 
     def __init__(self, job: Job, query: StreamingQuery, settings: Settings, target: TableGenerations) -> None:
         """Track a job's query from now on."""
-        self.job, self.query, self.dropped = job, query, 0
+        self.job, self.query = job, query
         self._settings, self._target = settings, target
         self._last_report: str | None = None
         self._waiting = 0
@@ -71,7 +72,6 @@ class RunningQuery:
             self._counted = progress["batchId"]
             self._done += self._rows(progress)
             self._last = progress
-            self.dropped += sum(state["numRowsDroppedByWatermark"] for state in progress["stateOperators"])
         if new:
             self._waiting = self._still_waiting()
             file = _file(self.job.name, self._settings, self._target.of_job(self.job))

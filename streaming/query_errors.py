@@ -6,18 +6,29 @@ from pyspark.errors import StreamingQueryException
 
 from config.errors import LakehouseError
 
+NOT_A_RECORD = (
+    *("org.apache.kafka.", "OffsetOutOfRange", "data may have been lost", "DATA_LOSS"),
+    *("No space left on device", "Py4JNetworkError"),
+)
+"""Parts of errors that no record can cause."""
+
+
+def blames_a_record(error: Exception) -> bool:
+    """Return whether a record may be the cause of an error; not if Kafka or the disk failed, or a precondition."""
+    return not isinstance(error, LakehouseError) and not any(part in str(error) for part in NOT_A_RECORD)
+
 
 def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
     """Translate the exception of a failed query."""
     text = str(error)
     if "OffsetOutOfRange" in text or "data may have been lost" in text.lower() or "DATA_LOSS" in text:
         return LakehouseError(
-            f"'{job}' stopped: Kafka no longer holds records that were not landed yet.\n{_first_lines(text)}",
+            f"'{job}' stopped: Kafka no longer holds records that were not landed yet.\n{first_lines(text)}",
             "Check the topics' retention in config/topics; nothing was skipped.",
         )
     if "org.apache.kafka.common.errors.TimeoutException" in text:
         return LakehouseError(
-            f"'{job}' stopped: Kafka did not answer in time.\n{_first_lines(text, 1)}",
+            f"'{job}' stopped: Kafka did not answer in time.\n{first_lines(text, 1)}",
             f"Nothing is lost. `lakehouse broker status` shows whether the local broker runs. Once Kafka answers, "
             f"`lakehouse stream run {job}` continues where it stopped.",
         )
@@ -28,21 +39,12 @@ def explain_failure(job: str, error: StreamingQueryException) -> LakehouseError:
             f"Change the setting back, or rebuild the table: lakehouse stream reset {job}",
         )
     return LakehouseError(
-        f"'{job}' stopped: {_first_lines(text)}",
+        f"'{job}' stopped: {first_lines(text)}",
         f"Nothing is lost: `lakehouse stream run {job}` continues where it stopped. See logs/spark.log in the home.",
     )
 
 
-def dropped_rows_error(job: str, rows: int) -> LakehouseError:
-    """Report that Spark has dropped rows behind the watermark."""
-    return LakehouseError(
-        f"'{job}' stopped: Spark dropped {rows:,} rows that arrived after their window had closed. "
-        "Partitions were read further apart than streaming.skew_minutes allows.",
-        f"Raise streaming.skew_minutes, then rebuild the table: lakehouse stream reset {job}",
-    )
-
-
-def _first_lines(text: str, count: int = 6) -> str:
+def first_lines(text: str, count: int = 6) -> str:
     """Return the first lines of an error; for a Python error, its message from the end of the traceback."""
     raised = re.findall(
         r"^\w[\w.]*(?:Error|Exception)\b.*$", text.partition("Traceback (most recent call last)")[2], re.M

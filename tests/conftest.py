@@ -9,10 +9,10 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from rich.console import Console
 
 from config.java import SHORT_RUN
 from config.settings import PREFIX, Settings, load_settings
+from config.terminal import Terminal
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -34,7 +34,7 @@ SHARED = ("template", "models", "replay")
 """Folders whose tests share a fixture that takes long to build; elsewhere only those of a file share one."""
 
 ALONE = {
-    *(f"replay/test_{name}.py" for name in ("cut", "live")),
+    *(f"replay/test_{name}.py" for name in ("cut", "empty_topics", "hostile", "live")),
     *(f"template/test_{name}.py" for name in ("carried", "refusals", "update")),
 }
 """Files of these folders that do not use it."""
@@ -122,9 +122,9 @@ def another_lake(
 
 
 @pytest.fixture
-def console() -> Console:
+def console() -> Terminal:
     """A console to read from: `console.export_text()` gives what was printed since the last time."""
-    return Console(file=io.StringIO(), record=True, width=240, highlight=False)
+    return Terminal(file=io.StringIO(), record=True, width=240)
 
 
 def scope(nodeid: str) -> str:

@@ -21,10 +21,10 @@ from lake.generations import TableGenerations, serving
 from lake.location import storage
 from lake.ordering import first_per_key_spark
 from lake.tables import read
-from streaming import code_version
 from streaming.checkpoint import job_folder
 from streaming.job import Job
 from streaming.job import jobs as all_jobs
+from streaming.previous_code import previous_job
 
 OnProgress = Callable[[str], None]
 Gather = Callable[[], dict[str, DataFrame]]
@@ -165,11 +165,7 @@ def _once(lock: RLock) -> Callable[[Gather], Gather]:
 def _previous_result(settings: Settings, job: Job, side: Side) -> DataFrame | None:
     """Apply the previous version of a job, if there is one, to the inputs of a side."""
     target = side.target or serving(settings)
-    folder = job_folder(job.name, settings, target.of_job(job))
-    recorded = code_version.recorded(folder)
-    if not recorded or recorded["version"] == job.version:
-        return None
-    previous = code_version.previous_job(folder, job.name)
+    previous = previous_job(job, job_folder(job.name, settings, target.of_job(job)))
     if previous is None or previous.query.transform is None:
         return None
     return first_per_key_spark(

@@ -8,20 +8,22 @@ from typing import Annotated, Any
 
 import pyarrow.compute as pc
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.settings import Settings, load_settings
+from config.terminal import Terminal, plain
 from expectations.ledger_check import live_generation
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.rule_messages import rule_message
+from lake.ledger import LANDING
 from lake.location import table_location
+from lake.locks import ensure_free
 from lake.tables import ORIGIN, read_arrow
 
 app = typer.Typer()
 group = typer.Typer(help="List quarantined records and their reasons; redrive them after a fix.", no_args_is_help=True)
 app.add_typer(group, name="quarantine")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 EMPTY = "Quarantine is empty: no record broke a rule."
 
 
@@ -69,10 +71,10 @@ def show(
     for row in chosen[:rows]:
         origin = _origin(row)
         arrived = f"{row['arrival_time']:%Y-%m-%d %H:%M:%S}" if row["arrival_time"] else "at an unknown time"
-        console.print(f"{'/'.join(map(str, origin))}, arrived {arrived}", style="bold", markup=False)
+        console.print(f"{'/'.join(map(str, origin))}, arrived {arrived}", style="bold")
         for name in row["rules"]:
-            console.print(f"  {name}: {rule_message(row['topic'], name)}", markup=False)
-        console.print(f"  {_readable(values[origin])}", markup=False)
+            console.print(f"  {name}: {rule_message(row['topic'], name)}")
+        console.print(f"  {_readable(values.get(origin))}")
     if len(chosen) > rows:
         console.print(f"… and {len(chosen) - rows:,} more; --rows shows more.")
 
@@ -90,6 +92,7 @@ def redrive() -> None:
     if not unfinished(settings, generation) and not _rows(settings, ["topic"]):
         console.print(EMPTY)
         return
+    ensure_free(settings, [LANDING])
     from config.spark import session
     from expectations.quarantine.redrive import redrive as drive
 
@@ -102,9 +105,9 @@ def redrive() -> None:
     console.print(f"{result.refused:,} records stay in quarantine. See: lakehouse quarantine list")
 
 
-def _rows(settings: Settings, columns: list[str], which: pc.Expression | None = None) -> list[dict[str, Any]]:
+def _rows(settings: Settings, columns: list[str]) -> list[dict[str, Any]]:
     path = table_location(settings, "silver.quarantine", live_generation(settings))
-    return list(read_arrow(path, which, columns).to_pylist())
+    return list(read_arrow(path, None, columns).to_pylist())
 
 
 def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -112,12 +115,14 @@ def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _values(settings: Settings, rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], bytes | None]:
-    """Read the values of these records only: all values may not fit in memory."""
+    """Read the values of these records from the archive, and of no others: all may not fit in memory."""
     which = pc.scalar(False)
     for row in rows:
-        which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN))
-    return {_origin(row): row["value"] for row in _rows(settings, [*ORIGIN, "value"], which)}
+        day = pc.field("arrival_date") == row["arrival_time"].date()
+        which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN), day)
+    archived = read_arrow(table_location(settings, "bronze.events"), which, [*ORIGIN, "value"]).to_pylist()
+    return {_origin(row): row["value"] for row in archived}
 
 
 def _readable(value: bytes | None) -> str:
-    return "(no value)" if value is None else value.decode(errors="backslashreplace")
+    return "(no value)" if value is None else plain(value)

@@ -13,6 +13,7 @@ _EVERY_TOPIC = {
     "event_time_ahead": "The event time is further ahead of the arrival time than the topic allows: a wrong clock.",
     "event_time_too_old": "The event time is further behind the arrival time than the topic allows.",
     "key_differs": "The record's key is not the value of the topic's key field.",
+    "set_aside": "Landing could not process it; an operator set it aside with `lakehouse stream set-aside`.",
     "event_id_reused": "The event id belongs to another event.",
 }
 _FIELD_SUFFIXES = {

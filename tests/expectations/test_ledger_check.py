@@ -7,9 +7,9 @@ import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from config.settings import Settings
+from config.terminal import Terminal
 from expectations.ledger_check import check_ledger, check_truth
 from lake import ledger
 from lake.location import table_location
@@ -29,7 +29,7 @@ def landed(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Tem
     broker = Broker(mine)
     broker.start()
     try:
-        simulate(mine, Plan(seed=3, events=4000, malformed=0.02, late=0.03, duplicates=0.03), Console(quiet=True))
+        simulate(mine, Plan(seed=3, events=4000, malformed=0.02, late=0.03, duplicates=0.03), Terminal(quiet=True))
         Runner(mine, spark).run([job_named("landing")], until_caught_up=True)
         yield mine
     finally:

@@ -135,3 +135,10 @@ def test_every_record_of_a_batch_is_counted_for_the_way_it_went(fresh_home: Sett
     assert (second["silver"], second["quarantined"], second["min_event_time"]) == (0, 1, None)
     assert ledger.total([first, second], "input") == 6
     assert ledger.total([first, second], "silver", "users") == 0
+
+
+def test_a_record_that_went_nowhere_is_missing_from_every_term(fresh_home: Settings) -> None:
+    record = {"topic": "clicks", "partition": 0, "event_time": NOON, "size": 8, "arrival_time": NOON}
+    rows = [{**record, "offset": offset, "outcome": way} for offset, way in enumerate(["silver", "late", "nowhere"])]
+    (counted,) = ledger.count(pa.Table.from_pylist(rows), batch(fresh_home, 1))
+    assert (counted["input"], sum(counted[term] for term in ledger.TERMS)) == (3, 2)

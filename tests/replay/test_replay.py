@@ -79,8 +79,21 @@ def test_a_change_of_logic_is_told_from_everything_else(lake: Lake) -> None:
     found = certificate.verify(lake.spark, lake.settings, done, nothing, chosen).values["against"]
     reasons = found["what is served"][VIEWS]["by_reason"]
     assert reasons and set(reasons) == {"changed logic"}
+    _write_twice(lake, done)
+    with pytest.raises(LakehouseError, match=f"another state: {VIEWS} has changed"):
+        promote(lake.spark, lake.settings, done, None, nothing, chosen)
+    again = certificate.verify(lake.spark, lake.settings, done, nothing, chosen)
+    assert [(each["table"], each["rule"], each["rows"]) for each in again.failures] == [(VIEWS, "key_unique", 1)]
+    with pytest.raises(LakehouseError, match=f"broke rules when it was verified: {VIEWS}: key_unique"):
+        promote(lake.spark, lake.settings, done, "whatever", nothing, chosen)
     views_without: list[str] = []
     manifest.drop(lake.settings, done, lambda: views_without.append(views(lake.settings)[VIEWS]))
     gone = str(table_location(lake.settings, VIEWS, done.generation))
     assert views_without and gone not in views_without[0]  # readers' views let go of it while it is still there
     assert not table_location(lake.settings, VIEWS, done.generation).exists()
+
+
+def _write_twice(lake: Lake, replay: Replay) -> None:
+    """Append a row of a replay's table once more: no comparison looks at it, but the gate does."""
+    rows = read(lake.spark, VIEWS, lake.settings, replay.generation).limit(1)
+    rows.write.format("delta").mode("append").save(str(table_location(lake.settings, VIEWS, replay.generation)))

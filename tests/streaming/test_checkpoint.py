@@ -27,7 +27,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A log with the job's topics, two partitions each, and the id that each was given."""
     ids = {"clicks": "id of clicks", "users": "id of users"}
     ends = {(topic, partition): 100 for topic in ids for partition in range(2)}
-    monkeypatch.setattr("streaming.checkpoint.topic_ids", lambda settings, names: dict(ids))
+    monkeypatch.setattr(
+        "streaming.topic_identity.topic_ids", lambda settings, names: {name: ids[name] for name in names if name in ids}
+    )
     monkeypatch.setattr("streaming.checkpoint.end_offsets", lambda settings, names: ends)
     return ids
 
@@ -36,7 +38,11 @@ def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = 
     """Leave what a batch leaves: Spark's checkpoint, rows in the table and, if it came to its end, the ledger."""
     offsets = checkpoints(settings) / f"e{epoch}" / "offsets"
     offsets.mkdir(parents=True, exist_ok=True)
-    (offsets / str(batch)).touch()
+    (offsets / str(batch)).write_text("v1\n{}\n{}")
+    (offsets.parent / "metadata").write_text('{"id": "of the query"}')
+    (offsets.parent / "commits").mkdir(exist_ok=True)
+    if batch:
+        (offsets.parent / "commits" / str(batch - 1)).write_text("v1\n{}")
     of = Batch(cast(Any, None), "landing", batch, epoch, 1, settings)
     row = {"topic": "clicks", "partition": 1, "offset": end - 1}
     deltalake.write_deltalake(
@@ -149,6 +155,40 @@ def test_another_log_of_the_same_name_is_refused(fresh_home: Settings, log: dict
         assert "make clean" in error.value.hint
 
 
+def test_a_topic_declared_later_is_recorded_when_it_is_first_seen(fresh_home: Settings, log: dict[str, str]) -> None:
+    open_checkpoint(replace(JOB, topics=("clicks",)), fresh_home)
+    open_checkpoint(JOB, fresh_home)
+    log["users"] = "another id"
+    with pytest.raises(LakehouseError, match="users was created again"):
+        open_checkpoint(JOB, fresh_home)
+
+
+def test_a_topic_created_again_is_refused_in_another_generation_too(fresh_home: Settings, log: dict[str, str]) -> None:
+    open_checkpoint(JOB, fresh_home)
+    log["users"] = "another id"
+    with pytest.raises(LakehouseError, match="users was created again"):
+        open_checkpoint(replace(JOB, writes=("silver.users",)), fresh_home, 2)
+
+
+@pytest.mark.parametrize(
+    ("landed_before", "problem", "hint"),
+    [
+        (True, "Kafka has no topic users, which 'landing' has landed before", "Restore the old log"),
+        (False, "Kafka has no topic users, which 'landing' reads", "lakehouse broker start"),
+    ],
+)
+def test_a_missing_topic_is_refused_with_the_way_out(
+    fresh_home: Settings, log: dict[str, str], landed_before: bool, problem: str, hint: str
+) -> None:
+    if landed_before:
+        open_checkpoint(JOB, fresh_home)
+    del log["users"]
+    for refuses in (open_checkpoint, reset):
+        with pytest.raises(LakehouseError, match=problem) as error:
+            refuses(JOB, fresh_home)
+        assert hint in error.value.hint
+
+
 def logged(folder: Path, name: str, *lines: object) -> None:
     """Write a file as Spark writes those of a checkpoint."""
     file = folder / name
@@ -179,3 +219,24 @@ def test_how_far_it_follows_its_tables_is_told_by_the_last_batch_begun(tmp_path:
     for batch in (2, 10):
         logged(tmp_path, f"offsets/{batch}", {}, {"reservoirVersion": batch})
     assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == [{"reservoirVersion": 10}]
+
+
+def test_the_commits_of_a_batch_are_those_since_the_one_before(tmp_path: Path) -> None:
+    def end(table: str, version: int) -> dict[str, object]:
+        return {"reservoirId": table, "reservoirVersion": version, "index": -1}
+
+    logged(tmp_path, "offsets/0", {}, end("clicks", 3))
+    logged(tmp_path, "offsets/1", {}, end("clicks", 5), end("users", 1))
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.commits(0) == {"clicks": (0, 2)}
+    assert found.commits(1) == {"clicks": (3, 4), "users": (0, 0)}
+
+
+def test_a_batch_is_unfinished_until_it_is_committed(tmp_path: Path) -> None:
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.unfinished() is None
+    for batch in range(11):
+        logged(tmp_path, f"offsets/{batch}", {})
+        assert found.unfinished() == batch
+        logged(tmp_path, f"commits/{batch}", {})
+        assert found.unfinished() is None

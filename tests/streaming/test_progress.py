@@ -14,13 +14,13 @@ from streaming.progress import RunningQuery, last_progress
 JOB = job_named("sessions")
 
 
-def report(batch: int, rows: int, *, executed: bool = True, dropped: int = 0) -> dict[str, Any]:
+def report(batch: int, rows: int, *, executed: bool = True) -> dict[str, Any]:
     """Make a report as Spark gives it, of a micro-batch or of an idle trigger before it."""
     state = {
         "operatorName": "sessionWindowStateStoreSaveExec",
         **dict.fromkeys(("numRowsUpdated", "allUpdatesTimeMs", "numRowsRemoved", "allRemovalsTimeMs"), 0),
         **dict.fromkeys(("commitTimeMs", "numShufflePartitions", "numStateStoreInstances"), 0),
-        **{"numRowsTotal": rows, "memoryUsedBytes": 10 * rows, "numRowsDroppedByWatermark": dropped},
+        **{"numRowsTotal": rows, "memoryUsedBytes": 10 * rows, "numRowsDroppedByWatermark": 0},
         "customMetrics": {},
     }
     return {
@@ -69,11 +69,11 @@ def test_each_batch_is_counted_once_and_old_reports_are_not_read_again(fresh_hom
 
 def test_batches_that_ran_between_two_updates_are_counted(fresh_home: Settings) -> None:
     job, query = running_query(fresh_home)
-    query.reports += [report(0, rows=1), report(1, rows=2, dropped=3)]
+    query.reports += [report(0, rows=1), report(1, rows=2)]
     job.update()
-    query.reports += [report(2, rows=4), report(3, rows=8, dropped=1), report(4, rows=0, executed=False)]
+    query.reports += [report(2, rows=4), report(3, rows=8), report(4, rows=0, executed=False)]
     job.update()
-    assert (job.progress().done, job.progress().batch, job.dropped, query.report_reads) == (15, 3, 4, 2)
+    assert (job.progress().done, job.progress().batch, query.report_reads) == (15, 3, 2)
 
 
 def test_an_idle_trigger_is_no_batch_and_the_batch_after_it_has_its_number(fresh_home: Settings) -> None:

@@ -1,16 +1,20 @@
 """Client of the payment API: one HTTP call, and the meaning of its status."""
 
 import json
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPSConnection, responses
 from typing import Any
 from urllib.parse import urlsplit
 
 from config.errors import LakehouseError
+from config.files import decode
 from config.settings import Settings
 from streaming.roles.reactor.payments import FailedPayment
 
-# Client errors that do not concern the payment: the call may be repeated.
-RETRYABLE_STATUS = {408, 429}
+# Statuses that refuse this payment for good. Any other redirect or client error says that we called the wrong address,
+# in the wrong way or with the wrong credentials: no payment may lose its retry because of that.
+REFUSAL_STATUS = {400, 402, 409, 410, 413, 422}
+# Client errors after which the call may be repeated.
+RETRYABLE_STATUS = {408, 425, 429}
 OUTCOMES = ("accepted", "declined")
 
 
@@ -29,7 +33,8 @@ def address(settings: Settings) -> str:
     state = settings.home / "payment-api" / "address.json"
     if not state.exists():
         raise LakehouseError("The payment API has never been started here.", "lakehouse payment-api")
-    return f"http://127.0.0.1:{json.loads(state.read_text())['port']}"
+    port = decode(state.read_bytes(), state, "Stop the payment API (Ctrl-C), then: lakehouse payment-api")["port"]
+    return f"http://127.0.0.1:{port}"
 
 
 class Api:
@@ -42,11 +47,14 @@ class Api:
         """Retry a payment and return the outcome: accepted or declined."""
         headers = {"Idempotency-Key": payment.event_id, "Content-Type": "application/json"}
         status, answer = self._request("POST", "/retry-payment", json.dumps(payment.request).encode(), headers)
-        if status in (401, 403):
-            # The credentials are rejected, not the payment: no payment may lose its retry.
-            raise LakehouseError(f"The payment API at {self.address} rejects our credentials ({status}).")
-        if 400 <= status < 500 and status not in RETRYABLE_STATUS:
+        if status in REFUSAL_STATUS:
             raise RefusedError(f"the API rejected it ({status}): {str(answer.get('error', ''))[:200]}")
+        if 300 <= status < 500 and status not in RETRYABLE_STATUS:
+            raise LakehouseError(
+                f"POST {self.address}/retry-payment was answered with {_named(status)}: this is not the payment API, "
+                "or it does not accept our credentials. No payment was declined for that.",
+                "Correct reactor.api (LAKEHOUSE_REACTOR__API), then: lakehouse react",
+            )
         if status != 200 or answer.get("outcome") not in OUTCOMES:
             raise ApiFailedError(f"the API answered {status}")
         return str(answer["outcome"])
@@ -73,6 +81,10 @@ class Api:
         finally:
             connection.close()
         return response.status, _json_object(content)
+
+
+def _named(status: int) -> str:
+    return f"{status} {responses.get(status, '')}".strip()
 
 
 def _json_object(content: bytes) -> dict[str, Any]:

@@ -4,15 +4,15 @@ import time
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from config.settings import load_settings
+from config.terminal import Terminal
 from streaming.roles.reactor.reactor import OnProgress, ReactorProgress, react
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 LINE_SECONDS = 5.0
 COUNTERS = ("accepted", "declined", "abandoned", "copies", "other events", "dead letters", "calls")
 

@@ -103,7 +103,6 @@ class Reactor:
         self._transactions, self._settled, self._watch = transactions, settled, watch
         self._max_outage = own.outage_seconds if until_caught_up else float("inf")
         self._counts: Counter[str] = Counter()
-        self._max_bytes = settings.kafka.max_record_bytes - 1024
         self._consumer_progress = Progress()
         self._reload_settled = False
 
@@ -157,7 +156,7 @@ class Reactor:
         return work
 
     def _letter(self, record: Record, reason: str) -> Message:
-        letter = dead_letter(record, reason, record.value or b"", self._max_bytes)
+        letter = dead_letter(record, reason)
         return Message(DEAD, None, None, letter, [], record.timestamp)
 
     def _settle(self, batch: PolledBatch, payments: list[FailedPayment]) -> list[Settled]:

@@ -3,16 +3,16 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from config.settings import load_settings
+from config.terminal import Terminal
 from streaming.kafka.consumer import Progress
 from streaming.roles.router.router import Counts, run
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command()

@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
@@ -187,7 +188,7 @@ def test_an_answer_that_does_not_come_back_is_asked_for_again_with_the_same_key(
     assert trial.api.store.totals() == (2, 1)
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502])
 def test_an_answer_that_says_nothing_of_the_payment_is_tried_again(trial: Trial, status: int) -> None:
     trial.tell(mode="fail", status=status, calls=1)
     assert trial.settle().attempts == 2
@@ -199,10 +200,34 @@ def test_a_request_that_the_api_refuses_is_declined_with_the_reason_after_one_ca
     assert "400" in str(settled.reason)
 
 
-def test_an_api_that_does_not_let_us_in_costs_no_payment_its_retry(trial: Trial) -> None:
-    trial.tell(mode="fail", status=401)
-    with pytest.raises(LakehouseError, match="401"):
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 407, 415, 421])
+def test_an_answer_of_a_wrong_address_or_wrong_credentials_declines_no_payment(trial: Trial, status: int) -> None:
+    trial.tell(mode="fail", status=status)
+    with pytest.raises(LakehouseError, match=rf"{trial.api.address}/retry-payment was answered with {status}") as error:
         trial.settle()
+    assert "LAKEHOUSE_REACTOR__API" in error.value.hint
+
+
+class Elsewhere(BaseHTTPRequestHandler):
+    """A web server that is no payment API: it redirects every call to another address."""
+
+    def do_POST(self) -> None:
+        self.send_response(308)
+        self.send_header("Location", "https://127.0.0.1/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def test_a_redirect_is_an_answer_of_a_wrong_address() -> None:
+    with HTTPServer(("127.0.0.1", 0), Elsewhere) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises(LakehouseError, match="308 Permanent Redirect"):
+            Api(f"http://127.0.0.1:{server.server_port}", 5).retry(read())
+        thread.join()
 
 
 def test_a_payment_that_always_fails_is_abandoned_after_its_last_try_and_the_next_goes_on(trial: Trial) -> None:
