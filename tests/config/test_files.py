@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -44,8 +45,16 @@ def test_what_is_written_is_on_the_disk_before_it_gets_its_name(
         fsync(number)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "replace", lambda draft, file: (done.append("named"), replace(draft, file)))
-    monkeypatch.setattr(os, "link", lambda draft, file: (done.append("named"), link(draft, file)))
+
+    def named(given: Callable[[Path, Path], object]) -> Callable[[Path, Path], object]:
+        def give(draft: Path, file: Path) -> object:
+            done.append("named")
+            return given(draft, file)
+
+        return give
+
+    monkeypatch.setattr(Path, "replace", named(replace))
+    monkeypatch.setattr(os, "link", named(link))
     write_whole(tmp_path / "manifest.json", "three")
     assert Location(str(tmp_path / "pointer")).create("three")
     assert done == ["5 bytes", "named", "folder"] * 2
