@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,17 +44,17 @@ def test_what_is_written_is_on_the_disk_before_it_gets_its_name(
         done.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else f"{os.fstat(number).st_size} bytes")
         fsync(number)
 
-    def replaced(draft: Path, file: Path) -> None:
-        done.append("named")
-        replace(draft, file)
-
-    def linked(draft: Path, file: Path) -> None:
-        done.append("named")
-        link(draft, file)
-
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "replace", replaced)
-    monkeypatch.setattr(os, "link", linked)
+
+    def named(given: Callable[[Path, Path], object]) -> Callable[[Path, Path], object]:
+        def give(draft: Path, file: Path) -> object:
+            done.append("named")
+            return given(draft, file)
+
+        return give
+
+    monkeypatch.setattr(Path, "replace", named(replace))
+    monkeypatch.setattr(os, "link", named(link))
     write_whole(tmp_path / "manifest.json", "three")
     assert Location(str(tmp_path / "pointer")).create("three")
     assert done == ["5 bytes", "named", "folder"] * 2
