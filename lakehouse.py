@@ -68,8 +68,8 @@ def main() -> None:
     except Exception:
         if not (errors := _damages()):
             raise
-        for error in errors:
-            _print(error)
+        for each in errors:
+            _print(each)
         sys.exit(errors[0].exit_code)
 
 

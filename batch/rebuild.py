@@ -17,7 +17,7 @@ from config.declarations import Table, table_named
 from config.settings import Settings
 from lake.ordering import first_per_key_spark
 from streaming.job import Job, in_stages, jobs
-from streaming.landing.parse import contracts
+from streaming.landing.contract import contracts
 
 OnStep = Callable[[str], None]
 """Called with the name of each table before it is computed."""

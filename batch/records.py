@@ -11,14 +11,15 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from batch.fence import Offsets
-from batch.segments import SEGMENT
+from batch.segments import SEGMENT, WHOLE
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake.location import Location, warehouse
 from lake.tables import ORIGIN
 from streaming.landing.classify import REUSED_ID
+from streaming.landing.contract import Contract
 from streaming.landing.job import parse_and_validate
-from streaming.landing.parse import Contract, landing_columns
+from streaming.landing.parse import landing_columns
 from streaming.set_aside import mark
 
 Days = dict[str, set[date]]
@@ -47,11 +48,13 @@ def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bo
     if not full:
         known = archive.sparkSession.read.format("delta").load(path)
         new = _beyond(archive, known.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end")))
-    found = parse_and_validate(mark(new.withColumnRenamed("arrival_time", "timestamp"), settings)).select(
+    found = parse_and_validate(mark(new, settings)).select(
         *ORIGIN,
         *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "dedup_hash", "event"),
-        # The event time of an invalid record can be anything.
-        F.when(broken, F.to_date("arrival_time")).otherwise(F.to_date("event_time")).alias(SEGMENT),
+        # The event time of an invalid record can be anything; it may not even have an arrival time.
+        F.when(broken, F.coalesce(F.to_date("arrival_time"), F.lit(WHOLE)))
+        .otherwise(F.to_date("event_time"))
+        .alias(SEGMENT),
     )
     writer = found.write.format("delta").partitionBy(SEGMENT).option("userMetadata", code_version)
     writer = writer.mode("overwrite").option("overwriteSchema", True) if full else writer.mode("append")

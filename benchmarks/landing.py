@@ -16,7 +16,8 @@ from config.terminal import Terminal
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from streaming.job import job_named
-from streaming.landing.parse import CORRUPT, JSON_OPTIONS
+from streaming.landing.contract import CORRUPT
+from streaming.landing.parse import JSON_OPTIONS
 from streaming.runner import Runner
 
 EVENTS = 2_000_000

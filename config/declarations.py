@@ -1,50 +1,23 @@
 """Load the declarations of topics (config/topics) and tables (config/tables), one YAML file each."""
 
-import re
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from config.errors import LakehouseError
 from config.settings import ROOT, nearest
+from config.units import duration, retention
 
 TOPICS = ROOT / "config" / "topics"
 TABLES = ROOT / "config" / "tables"
 
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
-_BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _WITH_STATISTICS = ("string", "int", "bigint", "double", "date", "timestamp")
 _JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
-
-
-def _duration(text: Any) -> Any:
-    """Parse '10 minutes' to a timedelta and 'never' to None."""
-    if text == "never":
-        return None
-    match = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", str(text))
-    if not match:
-        raise ValueError("it should be like '10 minutes' (seconds, minutes, hours, days), or 'never'")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
-
-
-def _retention(text: Any) -> Any:
-    """Parse a retention time, size or both to Kafka's two topic settings; the first that is reached counts."""
-    if text == "forever":
-        return {"retention.ms": "-1", "retention.bytes": "-1"}
-    limits = {"retention.ms": "-1", "retention.bytes": "-1"}
-    for limit in str(text).split(" and "):
-        if (match := re.fullmatch(r"(\d+) (hour|day)s?", limit)) and limits["retention.ms"] == "-1":
-            limits["retention.ms"] = str(int(match[1]) * _UNITS[match[2]] * 1000)
-        elif (match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", limit)) and limits["retention.bytes"] == "-1":
-            limits["retention.bytes"] = str(int(match[1]) * _BYTES[match[2]])
-        else:
-            raise ValueError("it should be 'forever', a time like '7 days', a size like '1 GiB', or '7 days and 1 GiB'")
-    return limits
 
 
 class Declaration(BaseModel):
@@ -54,10 +27,19 @@ class Declaration(BaseModel):
 
 
 class Lateness(Declaration):
-    """An event is late if it arrives after event time + allowance, invalid if before event time - max_clock_ahead."""
+    """How much later or earlier than its event time a record may arrive, and still be on time, or valid at all."""
 
-    allowance: Annotated[timedelta | None, BeforeValidator(_duration)]
-    max_clock_ahead: Annotated[timedelta, BeforeValidator(_duration)]
+    allowance: Annotated[timedelta | None, BeforeValidator(duration)]
+    """Beyond this an event is late."""
+
+    max_clock_ahead: Annotated[timedelta, BeforeValidator(duration)]
+    """An event time further ahead of the arrival, or an arrival further ahead of the reader's clock, is invalid."""
+
+    max_age: Annotated[timedelta | None, BeforeValidator(duration)] = timedelta(days=30)
+    """Beyond this an event is invalid; it bounds the watermark delay of a replay, which sets nothing aside as late."""
+
+    max_arrival_age: Annotated[timedelta | None, BeforeValidator(duration)] = timedelta(days=7)
+    """Where producers set the arrival time: when landing reads a record, one older than this is invalid."""
 
 
 class Topic(Declaration):
@@ -67,8 +49,11 @@ class Topic(Declaration):
     description: str
     key: str | None
     partitions: int = Field(ge=1)
-    retention: Annotated[dict[str, str], BeforeValidator(_retention)]
+    retention: Annotated[dict[str, str], BeforeValidator(retention)]
     archived: bool
+    arrival: Literal["broker", "producer"] = "broker"
+    """Whose clock sets the arrival time of a record: the broker's, or that of each producer."""
+
     lateness: Lateness
     events: dict[str, Any] = Field(alias="schema")
 

@@ -145,8 +145,9 @@ def greatest_skew(settings: Settings, job: str, generation: int) -> Skew | None:
         first = min((row["min_arrival_time"] for row in parts if row.get("min_arrival_time")), default=None)
         if first and topic in read and first < read[topic]:
             found.append(Skew(read[topic] - first, topic, epoch, batch))
-        last = max(row["max_arrival_time"] for row in parts)
-        read[topic] = max(last, read.get(topic, last))
+        lasts = [row["max_arrival_time"] for row in parts if row["max_arrival_time"]]
+        if lasts:
+            read[topic] = max(*lasts, read.get(topic, lasts[0]))
     return max(found, key=lambda skew: skew.behind, default=None)
 
 

@@ -13,6 +13,7 @@ from lake.location import Location, table_location
 from streaming.checkpoint import Checkpoint
 from streaming.job import LOG, Job
 from streaming.landing.archive import between
+from streaming.landing.arrival import as_archived
 from streaming.set_aside import mark
 
 Ranges = dict[tuple[str, int], tuple[int, int]]
@@ -65,8 +66,7 @@ class BatchInputs:
     def frames(self, ranges: Ranges) -> dict[str, DataFrame]:
         """Return the inputs, cut to some ranges."""
         if self._log:
-            log = between(self._spark, self._settings, ranges)
-            return {LOG: mark(log.withColumnRenamed("arrival_time", "timestamp").drop("arrival_date"), self._settings)}
+            return {LOG: mark(as_archived(between(self._spark, self._settings, ranges)), self._settings)}
         return {name: rows.filter(_within(name, ranges)) for name, rows in self._tables.items()}
 
 

@@ -28,7 +28,7 @@ from config.settings import ROOT
 from lake.location import Location
 from streaming.code_graph import WHOLE, Reached, Source, digest, reach
 from streaming.job import Job
-from streaming.landing.parse import Contract, contracts
+from streaming.landing.contract import Contract, contracts
 
 FILE = "logic.json"
 LANDING = ("streaming.landing",)

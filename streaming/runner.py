@@ -126,7 +126,7 @@ class Runner:
             create_missing([name], self.settings, self.target.of_table(name))
         sources = Sources(self.settings, self.spark, self.target, live=not until_caught_up)
         writer = (
-            job.apply(sources.streams(job, checkpoint.starting_offsets))
+            job.apply(sources.streams(job, checkpoint.starting_offsets, checkpoint.landed))
             .writeStream.queryName(job.name)
             .outputMode(job.query.output_mode)
             .option("checkpointLocation", str(checkpoint.location))

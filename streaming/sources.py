@@ -1,22 +1,25 @@
 """Sources: the streams that a job reads, from the log, from its archive, or from tables. The only readStream."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from pyspark.sql import DataFrame, SparkSession
 
 from config.declarations import Table, landed_tables, table_named
-from config.kafka import spark_source_options
+from config.kafka import refuse_untrusted_arrivals, spark_source_options
 from config.settings import Settings
 from lake.generations import TableGenerations
 from lake.ledger import disorder
 from lake.location import table_location
 from streaming.job import LOG, Job
+from streaming.landing.arrival import as_archived
 from streaming.set_aside import mark
 
 ARCHIVE = "bronze.events"
 LIVE_KAFKA_SECONDS = 15.0
 """After it a live query that gets no answer fails; the runner then waits for Kafka, reports it, and starts it again."""
 
+MAX_OFFSET = 2**63 - 1
 ANY_NUMBER = 2**31 - 1
 """The greatest integer, which Delta takes as no limit."""
 
@@ -31,16 +34,17 @@ class Sources:
         self._settings, self._spark, self._target = settings, spark, target
         self._kafka_seconds = LIVE_KAFKA_SECONDS if live else None
 
-    def streams(self, job: Job, starting_offsets: str) -> dict[str, DataFrame]:
-        """Open the inputs of a job, by name."""
+    def streams(self, job: Job, starting_offsets: str, landed: Mapping[str, int] | None = None) -> dict[str, DataFrame]:
+        """Open the inputs of a job, by name; landed: by topic, the last offset that landing had read before a reset."""
         if not job.topics:
             return {name: self.table(name) for name in job.reads}
-        log = self._archive(job) if self._target.source == "bronze" else self._log(job, starting_offsets)
+        log = self._archive(job) if self._target.source == "bronze" else self._log(job, starting_offsets, landed)
         return {LOG: mark(log, self._settings)}
 
-    def _log(self, job: Job, starting_offsets: str) -> DataFrame:
+    def _log(self, job: Job, starting_offsets: str, landed: Mapping[str, int] | None) -> DataFrame:
+        refuse_untrusted_arrivals(self._settings, job.topics)
         starting = starting_offsets if starting_offsets != "earliest" else self._target.starting
-        return (
+        log = (
             self._spark.readStream.format("kafka")
             .options(**spark_source_options(self._settings, self._kafka_seconds))
             .option("subscribe", ",".join(job.topics))
@@ -49,6 +53,13 @@ class Sources:
             .option("includeHeaders", True)
             .load()
         )
+        if self._target.replay is not None:
+            landed = dict.fromkeys(job.topics, MAX_OFFSET)
+        if not landed:
+            return as_archived(log)
+        archive = self._spark.read.format("delta").load(str(table_location(self._settings, ARCHIVE)))
+        # The partition of records without an arrival time.
+        return as_archived(log, archive.filter("arrival_date is null"), landed)
 
     def _archive(self, job: Job) -> DataFrame:
         """Read the archive as a stream in place of the log: its commits keep the order in which records were read."""
@@ -58,7 +69,7 @@ class Sources:
             .option("maxBytesPerTrigger", self._settings.streaming.archive_bytes_per_batch)
             .load(str(table_location(self._settings, ARCHIVE)))
         )
-        return records.filter(records.topic.isin(*job.topics)).withColumnRenamed("arrival_time", "timestamp")
+        return records.filter(records.topic.isin(*job.topics))
 
     def table(self, name: str) -> DataFrame:
         """Read a table as a stream, commit by commit from the first, so that rows arrive in the order they landed.

@@ -67,12 +67,14 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
 
 @pytest.fixture(scope="session")
 def broker(settings: Settings) -> "Iterator[Broker]":
-    """The broker of the tests' home, running, with the declared topics."""
+    """The broker of the tests' home, running, with the declared topics, in which tests set the arrival times."""
+    from config.kafka import let_producers_stamp
     from local.broker import Broker
 
     broker = Broker(settings)
     try:
         broker.start()
+        let_producers_stamp(settings)
         yield broker
     finally:
         broker.stop()

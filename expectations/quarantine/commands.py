@@ -1,6 +1,7 @@
 """The commands `quarantine list`, `show` and `redrive`."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
 from typing import Annotated, Any
@@ -65,11 +66,12 @@ def show(
     if not chosen:
         console.print("No such record is in quarantine. See: lakehouse quarantine list")
         return
-    chosen.sort(key=lambda row: (row["arrival_time"], *_origin(row)), reverse=True)
+    chosen.sort(key=lambda row: (row["arrival_time"] or datetime.max.replace(tzinfo=UTC), *_origin(row)), reverse=True)
     values = _values(settings, chosen[:rows])
     for row in chosen[:rows]:
         origin = _origin(row)
-        console.print(f"{'/'.join(map(str, origin))}, arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S}", style="bold")
+        arrived = f"{row['arrival_time']:%Y-%m-%d %H:%M:%S}" if row["arrival_time"] else "at an unknown time"
+        console.print(f"{'/'.join(map(str, origin))}, arrived {arrived}", style="bold")
         for name in row["rules"]:
             console.print(f"  {name}: {rule_message(row['topic'], name)}")
         console.print(f"  {_readable(values.get(origin))}")

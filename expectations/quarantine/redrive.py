@@ -27,8 +27,8 @@ from lake.ledger import LANDING, REDRIVE
 from lake.locks import single_writer
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
+from streaming.landing.contract import contracts
 from streaming.landing.job import classify_records, parse_and_validate
-from streaming.landing.parse import contracts
 from streaming.landing.write import ARCHIVE, typed
 from streaming.runner import RECORDS_WORTH_COMPILING
 from streaming.set_aside import active, lift, mark
@@ -117,14 +117,14 @@ def _passes(batch: Batch) -> bool:
 
 
 def _as_received(quarantined: DataFrame, settings: Settings) -> DataFrame:
-    """Return quarantined records with the columns of the log; their keys and values are in the archive alone."""
+    """Return quarantined records with the columns of the archive; their keys and values are in the archive alone."""
     spark = quarantined.sparkSession
     headers = F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers")
     # The day is a partition of the archive, of which few have broken records.
     day = F.to_date("arrival_time").alias("arrival_date")
     archive = read(spark, ARCHIVE, settings).select(*ORIGIN, "arrival_date", "key", "value")
-    origins = F.broadcast(quarantined.select(*ORIGIN, day, F.col("arrival_time").alias("timestamp")))
-    return archive.join(origins, [*ORIGIN, "arrival_date"]).select(*ORIGIN, "key", "value", headers, "timestamp")
+    origins = F.broadcast(quarantined.select(*ORIGIN, day, "arrival_time"))
+    return archive.join(origins, [*ORIGIN, "arrival_date"]).select(*ORIGIN, "key", "value", headers, "arrival_time")
 
 
 def _validated(quarantined: DataFrame, entries: ledger.Entry, settings: Settings) -> DataFrame:
@@ -155,7 +155,7 @@ def _validated(quarantined: DataFrame, entries: ledger.Entry, settings: Settings
 def _ends(entries: ledger.Entry) -> list[tuple[str, datetime, int | None]]:
     """Return for each topic the latest landed arrival time, and the allowed lateness in milliseconds."""
     ends: dict[str, datetime] = {}
-    for row in entries:
+    for row in (row for row in entries if row["max_arrival_time"]):
         ends[row["topic"]] = max(row["max_arrival_time"], ends.get(row["topic"], row["max_arrival_time"]))
     allowed = {name: topics()[name].lateness.allowance for name in ends}
     return [(name, end, _milliseconds(allowed[name])) for name, end in ends.items()]

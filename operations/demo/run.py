@@ -111,7 +111,7 @@ class Demo:
         if isinstance(error, LakehouseError):
             self.console.lines(str(error), style="red")
         else:
-            self.console.error(error)
+            Terminal(stderr=True).error(error)
         self.console.print(f"✗ The step '{step.title}' failed: see the error above.", style="red")
         self._show_rerun(step.part)
         return error.exit_code if isinstance(error, LakehouseError) else 1

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from config.errors import LakehouseError
-from config.kafka import ensure_topics
+from config.kafka import ensure_topics, let_producers_stamp
 from config.settings import load_settings
 from config.terminal import Terminal
 from expectations.quarantine.rule_messages import rule_message
@@ -47,6 +47,8 @@ def import_(
         )
     if not dry_run:
         ensure_topics(settings)  # before Spark starts: without a broker this fails at once
+        if not settings.kafka.servers:
+            let_producers_stamp(settings)  # event times become arrival times
     from config.spark import session
     from operations.imports.convert import records
     from operations.imports.send import check_topic, send, start

@@ -20,8 +20,10 @@ from lake import ledger
 from lake.batch import Batch
 from lake.tables import try_collect
 from streaming.job import LOG, Job, Query
+from streaming.landing.arrival import RECORD
 from streaming.landing.classify import INPUT_COLUMNS, classify
-from streaming.landing.parse import contracts, parse
+from streaming.landing.contract import contracts
+from streaming.landing.parse import parse
 from streaming.landing.write import ARCHIVE, SIDE_TABLES, Rows, split_by_table, write_tables
 from streaming.set_aside import MARK, RULE
 
@@ -30,11 +32,9 @@ SMALL_BATCH = 20_000
 
 
 def parse_and_validate(log: DataFrame) -> DataFrame:
-    """Parse every Kafka record and list the rules it breaks; one that is set aside breaks only that rule."""
-    records = log.select(
-        "topic", "partition", "offset", "key", "value", "headers", F.col("timestamp").alias("arrival_time")
-    )
-    parsed = _parsed_without(records, log[MARK]) if MARK in log.columns else parse(records)
+    """Parse records with the archive's columns, list the rules they break; one that is set aside breaks only that."""
+    records = log.select(*(name for name in (*RECORD, MARK) if name in log.columns))
+    parsed = _parsed_without(records, records[MARK]) if MARK in log.columns else parse(records)
     size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
     return parsed.select(
         "*",

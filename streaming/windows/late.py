@@ -15,7 +15,8 @@ from config.declarations import table_named
 from config.errors import LakehouseError
 from lake.batch import Batch
 from lake.tables import read, upsert
-from streaming.landing.parse import contracts, landing_columns, parse
+from streaming.landing.contract import contracts
+from streaming.landing.parse import landing_columns, parse
 
 TABLE = "silver.late"
 LateParts = Mapping[str, str]

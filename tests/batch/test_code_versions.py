@@ -13,7 +13,7 @@ from batch.overrides import BATCH_OVERRIDES, trending
 from config.settings import Settings
 from streaming import code_version
 from streaming.job import jobs
-from streaming.landing.parse import contracts
+from streaming.landing.contract import contracts
 
 
 def another_trending(tables: Mapping[str, DataFrame]) -> DataFrame:

@@ -22,7 +22,7 @@ from config.settings import Settings
 from config.terminal import Terminal
 from lake.costs import recorded_costs
 from local.simulator.plan import Plan
-from streaming.landing.parse import Contract
+from streaming.landing.contract import Contract
 
 TABLES = [name for name in tables() if name.startswith(("silver.", "gold.")) and name != "silver.late"]
 

@@ -43,9 +43,17 @@ def test_what_is_written_is_on_the_disk_before_it_gets_its_name(
         done.append("folder" if stat.S_ISDIR(os.fstat(number).st_mode) else f"{os.fstat(number).st_size} bytes")
         fsync(number)
 
+    def replaced(draft: Path, file: Path) -> None:
+        done.append("named")
+        replace(draft, file)
+
+    def linked(draft: Path, file: Path) -> None:
+        done.append("named")
+        link(draft, file)
+
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Path, "replace", lambda draft, file: (done.append("named"), replace(draft, file)))
-    monkeypatch.setattr(os, "link", lambda draft, file: (done.append("named"), link(draft, file)))
+    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr(os, "link", linked)
     write_whole(tmp_path / "manifest.json", "three")
     assert Location(str(tmp_path / "pointer")).create("three")
     assert done == ["5 bytes", "named", "folder"] * 2

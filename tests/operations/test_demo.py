@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from config.errors import LakehouseError
+from config.home import MARKER, make_home
 from config.settings import Settings, load_settings
 from config.terminal import Terminal
 from local.background import Status
@@ -47,6 +48,7 @@ def no_spark(_: Settings) -> None:
 def home(fresh_home: Settings) -> Settings:
     """The demo's own home, in which something has run."""
     home = demo_home(fresh_home)
+    make_home(home)
     home.warehouse.mkdir(parents=True)
     return home
 
@@ -109,6 +111,13 @@ def test_all_steps_run_in_order_with_kafka_running_and_it_is_stopped_at_the_end(
     assert seen == ["first, Kafka running: True", "second, Kafka running: True"]
     assert not kafka.status().running
     assert "✓ Every record is accounted for" in console.export_text()
+
+
+def test_a_folder_of_the_same_name_that_is_no_home_is_not_emptied(demo: Callable[..., Demo], home: Settings) -> None:
+    (home.home / MARKER).unlink()
+    with pytest.raises(LakehouseError, match="may not be ours"):
+        demo(first=yes).run()
+    assert home.warehouse.exists()
 
 
 def test_a_part_alone_has_kafka_while_it_runs_and_names_the_next(

@@ -15,7 +15,7 @@ from lake.location import Location
 from streaming import code_version as module
 from streaming.code_version import code_parts, code_version, ensure_same_code
 from streaming.job import Job, job_named, jobs
-from streaming.landing.parse import Contract, contracts
+from streaming.landing.contract import Contract, contracts
 from streaming.windows.salting import Salt, Saltable
 
 JOB = job_named("views_per_minute")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from config.kafka import Offsets, end_offsets, keep_records_of_any_age, python_options
+from config.kafka import Offsets, end_offsets, keep_records_of_any_age, let_producers_stamp, python_options
 from config.settings import Settings
 from local.simulator.people import AGENTS
 from local.simulator.plan import Plan
@@ -85,6 +85,7 @@ def clicks_of(settings: Settings, records: list[Record]) -> dict[int, list[Writt
 
 def send(settings: Settings, records: list[Record]) -> None:
     """Write records to the log, with their headers and arrival times."""
+    let_producers_stamp(settings)
     keep_records_of_any_age(settings, {record.topic for record in records})
     with closing(KafkaProducer(**python_options(settings), linger_ms=100, batch_size=262_144)) as producer:
         futures = [

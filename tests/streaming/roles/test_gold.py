@@ -16,6 +16,7 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from lake import batch_log, tables
 from lake.location import table_location
+from lake.tables import read_arrow
 from local.simulator.plan import Plan
 from operations.trace import trace
 from streaming.job import job_named
@@ -99,6 +100,9 @@ def test_what_is_open_is_closed_on_request_and_corrected_when_more_comes(
     for name in waiting:
         close(job_named(name), lake.settings, lake.spark)
     assert differences(lake, records, ["gold.order_payments"], all_closed=True) == {}
+    for name in waiting:
+        log = read_arrow(batch_log.folder(lake.settings, name, 1), None, ["by_request"])
+        assert sum(log["by_request"].to_pylist()) == 2
 
 
 @pytest.mark.parametrize("strategy", ["count", "merge"])
