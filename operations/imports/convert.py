@@ -95,7 +95,7 @@ class _Field:
         if self._is_time:
             time = self._column.cast("timestamp")
         elif source.format in EPOCHS:
-            micros = self.text.try_cast("decimal(38,6)") * EPOCHS[source.format]
+            micros = F.try_multiply(self.text.try_cast("decimal(38,6)"), F.lit(EPOCHS[source.format]))
             time = F.timestamp_micros(micros.try_cast("bigint"))
         else:
             time = (
@@ -112,7 +112,7 @@ class _Field:
         if declared.get("format") == "date-time":
             return _quoted(F.coalesce(F.date_format(self.time, _ISO), self.text))
         if declared["type"] in ("integer", "number"):
-            number = self.text.try_cast("decimal(38,9)") * F.lit(self._source.scale or 1)
+            number = F.try_multiply(self.text.try_cast("decimal(38,9)"), F.lit(self._source.scale or 1))
             whole = F.when(number == F.round(number), number.try_cast("bigint").cast("string"))
             known = whole if declared["type"] == "integer" else number.cast("double").cast("string")
             return F.coalesce(known, _quoted(self.text))

@@ -14,6 +14,7 @@ from collections.abc import Mapping as Map
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zoneinfo import available_timezones
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -47,6 +48,8 @@ class Source(BaseModel):
     def _one_origin(self) -> "Source":
         if (self.column is None) == (self.constant is None):
             raise ValueError("it needs either a column or a constant")
+        if self.timezone not in available_timezones():
+            raise ValueError(f"there is no time zone '{self.timezone}'")
         return self
 
 

@@ -129,6 +129,7 @@ def test_the_dry_run_shows_by_landings_rules_what_would_be_refused(
         ("user: visitor", "there is no field 'user': did you mean 'user_id'"),
         ("user_id: {colum: visitor}", "user_id.colum"),
         ("user_id: {column: visitor, constant: x}", "either a column or a constant"),
+        ("event_time: {column: time, timezone: Berlin}", "no time zone 'Berlin'"),
         ("user_id: visitor", "'type' has no source"),
         ("- user_id", "must contain fields"),
         ("a: b: c", "cannot be read"),
