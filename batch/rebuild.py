@@ -11,11 +11,10 @@ from pyspark.sql import functions as F
 
 from batch import records, segments
 from batch.fence import Offsets
-from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.segments import SEGMENT, WHOLE, Segments
 from config.declarations import table_named
 from config.settings import Settings
-from lake.ordering import first_per_key_spark
+from streaming.bounded import lookups, recompute
 from streaming.job import Job, in_stages, jobs
 from streaming.landing.parse import contracts
 
@@ -71,7 +70,7 @@ class Rebuild:
     def gold(self, on_step: OnStep) -> None:
         """Apply every job whose inputs or code changed, in data-flow order."""
         for stage in in_stages([job for job in jobs().values() if job.reads]):
-            reads = {job: (*job.reads, *LOOKUP_TABLES.get(job.name, ())) for job in stage}
+            reads = {job: (*job.reads, *lookups(job)) for job in stage}
             changed = [job for job in stage if self._is_stale(job) or any(self.changed.get(n) for n in reads[job])]
             self._at_once([partial(self._compute, job, reads[job], on_step) for job in changed])
 
@@ -101,9 +100,7 @@ class Rebuild:
             outputs = {day + timedelta(days=step) for day in touched for step in range(-apart, apart + 1)}
             inputs = {day + timedelta(days=step) for day in outputs for step in range(-apart, apart + 1)}
         frames = {read: self.frame(read, inputs if segments.by_days(table_named(read)) else ALL) for read in reads}
-        rows = first_per_key_spark(
-            BATCH_OVERRIDES.get(job.name, job.apply)(frames), table.key, job.bounded.pick_first_by
-        )
+        rows = recompute(job, frames)
         rows = rows if outputs is ALL else rows.filter(segments.segment_of(table).isin(outputs))
         self._write(name, rows, outputs, on_step)
 

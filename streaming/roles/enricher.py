@@ -67,5 +67,6 @@ def job() -> Job:
         process=enrich,
         provenance=Provenance(
             row_contains_event="e.event_id = r.event_id",
+            shared_columns=("event_id",),
         ),
     )

@@ -16,7 +16,6 @@ from rich.console import Console
 
 from batch import fence, publications, segments
 from batch import records as records_module
-from batch.overrides import BATCH_OVERRIDES, trending
 from batch.records import landed
 from batch.run import frames, run
 from config.declarations import tables
@@ -24,6 +23,7 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from lake.costs import recorded_costs
 from local.simulator.plan import Plan
+from streaming.bounded import OVERRIDES, trending
 from streaming.landing.parse import Contract
 
 TABLES = [name for name in tables() if name.startswith(("silver.", "gold.")) and name != "silver.late"]
@@ -105,7 +105,7 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(
     again = recompute(lake)
     assert again.changed == {}
     # Other code of one table: it alone is computed again, and whole.
-    monkeypatch.setitem(BATCH_OVERRIDES, "trending", another_trending)
+    monkeypatch.setitem(OVERRIDES, "trending", another_trending)
     changed = recompute(lake)
     assert not changed.full
     assert changed.changed == {"gold.trending": len(step.publication.tables["gold.trending"])}

@@ -59,5 +59,6 @@ def job() -> Job:
         bounded=Bounded(max_event_gap=timedelta(minutes=5)),
         provenance=Provenance(
             row_contains_event="e.event_id = r.impression_event_id or e.event_id = r.click_event_id",
+            shared_columns=("impression_id",),
         ),
     )

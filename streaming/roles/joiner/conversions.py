@@ -59,5 +59,6 @@ def job() -> Job:
         bounded=Bounded(max_event_gap=timedelta(hours=24), pick_first_by=LATEST),
         provenance=Provenance(
             row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.cart_event_id",
+            shared_columns=("user_id", "product_id"),
         ),
     )
