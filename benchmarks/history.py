@@ -91,9 +91,7 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
         def compare() -> None:
             ours, theirs = batch_side(spark, settings), generation_side(spark, settings, built.target, "replay")
             assert ours
-            differing.extend(
-                each.parity.rows for each in compared(settings, ours, theirs, watch=_nothing).values()
-            )
+            differing.extend(each.parity.rows for each in compared(settings, ours, theirs, watch=_nothing).values())
 
         seconds = took(compare)
     # Served, so that the report reads it as one of its answers.

@@ -122,7 +122,12 @@ class Comparison:
 
     def _closed_until(self, job: Job) -> datetime | None:
         known = [time for time in (self._left.closed_until(job), self._right.closed_until(job)) if time]
-        return min(known, default=None)
+        bound = min(known, default=None)
+        requested = self._right.requested_until(job)
+        if bound and requested and self._left.target and self._left.target.replay:
+            # What is served as final must not be missing once the replay is served.
+            return max(bound, requested)
+        return bound
 
     def _recomputed(self, job: Job, restriction: Restriction) -> Recomputed:
         """Compute a job's table again, at the keys that differ."""
