@@ -71,7 +71,8 @@ def order(name: str, type_: str, minute: int, number: int, **fields: Any) -> dic
 
 
 def user(name: str, minute: int, of: str, tier: str) -> dict[str, Any]:
-    return event(name, minute, type="user_changed", user_id=of, tier=tier, valid_from=NOON + timedelta(minutes=minute))
+    since = NOON + timedelta(minutes=minute)
+    return event(name, minute, type="user_changed", op="u", user_id=of, tier=tier, valid_from=since)
 
 
 def event(name: str, minute: int, **fields: Any) -> dict[str, Any]:
