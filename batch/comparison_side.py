@@ -6,7 +6,7 @@ from batch import code_versions, fence, publications
 from batch.rebuild import Rebuild
 from config.declarations import tables
 from config.settings import Settings
-from expectations.parity.comparison import Side
+from expectations.parity.sides import Side
 
 TITLE = "the batch layer"
 
@@ -20,9 +20,15 @@ def batch_side(spark: SparkSession, settings: Settings) -> Side | None:
     if served is None:
         return None
     computed = {name for name in code_versions.of_run(settings, served.run) if name in tables()}
-    complete = fence.of_run(settings, served.run).complete_until
-    published = Rebuild(spark, settings, "", served.tables)
-    return Side("batch", published.frame, frozenset({*served.tables, *computed}), lambda _: complete, run=served.run)
+    read = fence.of_run(settings, served.run)
+    return Side(
+        name="batch",
+        frame=Rebuild(spark, settings, "", served.tables).frame,
+        tables=frozenset({*served.tables, *computed}),
+        closed_until=lambda _: read.complete_until,
+        ranges={partition: (0, end) for partition, end in read.offsets.items()},
+        run=served.run,
+    )
 
 
 side = batch_side  # the name by which a certificate finds the sides that it compares a replay with

@@ -11,11 +11,10 @@ from pyspark.sql import functions as F
 
 from batch import records, segments
 from batch.fence import Offsets
-from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.segments import SEGMENT, WHOLE, Segments
 from config.declarations import Table, table_named
 from config.settings import Settings
-from lake.ordering import first_per_key_spark
+from streaming.bounded import lookups, recompute
 from streaming.job import Job, in_stages, jobs
 from streaming.landing.contract import contracts
 
@@ -71,7 +70,7 @@ class Rebuild:
     def gold(self, on_step: OnStep) -> None:
         """Apply every job whose inputs or code changed, in data-flow order."""
         for stage in in_stages([job for job in jobs().values() if job.reads]):
-            reads = {job: (*job.reads, *LOOKUP_TABLES.get(job.name, ())) for job in stage}
+            reads = {job: (*job.reads, *lookups(job)) for job in stage}
             changed = [job for job in stage if self._is_stale(job) or any(self.changed.get(n) for n in reads[job])]
             self._at_once([partial(self._compute, job, reads[job], on_step) for job in changed])
 
@@ -112,10 +111,8 @@ class Rebuild:
 
     def _rows(self, job: Job, reads: tuple[str, ...], days: set[date] | None) -> DataFrame:
         """Apply a job to some days of its inputs; keep one row of each key."""
-        (name,) = job.writes
         frames = {read: self.frame(read, days if segments.by_days(table_named(read)) else ALL) for read in reads}
-        rows = BATCH_OVERRIDES.get(job.name, job.apply)(frames)
-        return first_per_key_spark(rows, table_named(name).key, job.bounded.pick_first_by)
+        return recompute(job, frames)
 
     def _has_keys_elsewhere(self, table: Table, rows: DataFrame, days: set[date]) -> bool:
         """Tell whether the last publication has a key of these rows on a day that is not computed."""

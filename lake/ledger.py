@@ -86,9 +86,13 @@ def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
 
 
-def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
-    """Return, for each partition, the offset after the last one in the ledger."""
-    return ends_of(row for row in entries(settings, [job]) if row["generation"] == generation)
+def landed_up_to(settings: Settings, job: str, generation: int, by: datetime | None = None) -> Ends:
+    """Return, for each partition, the offset after the last one in the ledger, now or at an earlier time."""
+    return ends_of(
+        row
+        for row in entries(settings, [job])
+        if row["generation"] == generation and (by is None or row["recorded_at"] <= by)
+    )
 
 
 def ends_of(entries: Iterable[dict[str, Any]]) -> Ends:
@@ -98,6 +102,16 @@ def ends_of(entries: Iterable[dict[str, Any]]) -> Ends:
         place = (row["topic"], row["partition"])
         ends[place] = max(ends.get(place, 0), row["to_offset"])
     return ends
+
+
+def landed_from(settings: Settings, job: str, generation: int) -> Ends:
+    """Return, for each partition, the first offset in the ledger."""
+    begins: Ends = {}
+    for row in entries(settings, [job]):
+        if row["generation"] == generation:
+            place = (row["topic"], row["partition"])
+            begins[place] = min(begins.get(place, row["from_offset"]), row["from_offset"])
+    return begins
 
 
 def disorder(settings: Settings, topic: str, generation: int) -> timedelta:

@@ -15,9 +15,10 @@ from config.discovery import provided
 from config.parallel import in_parallel
 from config.settings import Settings
 from expectations.gate import Audit
-from expectations.parity.comparison import OnProgress, compared, generation_side
+from expectations.parity.comparison import OnProgress, compared
 from expectations.parity.reasons import Explained
 from expectations.parity.rows import content_hash
+from expectations.parity.sides import generation_side
 from lake import ledger
 from lake.costs import measured, record_cost
 from lake.generations import serving
@@ -101,12 +102,12 @@ def _found(
     mine = generation_side(spark, settings, replay.target, f"generation {replay.generation}")
     against: dict[str, dict[str, Explained]] = {}
     served = generation_side(spark, settings, serving(settings), "served")
-    against["what is served"] = compared(spark, settings, mine, served, jobs=jobs, watch=watch)
+    against["what is served"] = compared(settings, mine, served, jobs=jobs, watch=watch)
     compared_with: dict[str, int | str | None] = {"what is served": served.generation}
     for module in provided("comparison_side"):
         if other := module.side(spark, settings):
             compared_with[module.TITLE] = other.run
-            against[module.TITLE] = compared(spark, settings, mine, other, jobs=jobs, watch=watch)
+            against[module.TITLE] = compared(settings, mine, other, jobs=jobs, watch=watch)
 
     def content(name: str) -> dict[str, Any]:
         rows = read(spark, name, settings, replay.generation)

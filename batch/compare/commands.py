@@ -28,12 +28,14 @@ def compare(
     """
     from batch.comparison_side import batch_side
     from config.spark import session
-    from expectations.parity.comparison import comparable_tables, compared, generation_side, keep, on_day
+    from expectations.parity.comparison import comparable_tables, compared, keep
+    from expectations.parity.sides import generation_side, on_day
     from lake.generations import serving
     from streaming.job import jobs
     from streaming.previous_code import why_unavailable
 
-    names = [each.name for each in comparable_tables()]
+    # Only rows of gold become final on a day.
+    names = [each.name for each in comparable_tables() if not window or each.final_at or each.changed_at]
     if table and table not in names:
         raise LakehouseError(f"There is no comparable table '{table}': {nearest(table, names)}")
     settings = load_settings()
@@ -46,11 +48,10 @@ def compare(
         if window:
             batch, stream = on_day(batch, window), on_day(stream, window)
         found = compared(
-            spark,
             settings,
             batch,
             stream,
-            only=table,
+            only=[table] if table else names,
             watch=lambda what: status.update(f"Comparing {what} …"),
         )
     if not table and not window:

@@ -68,5 +68,6 @@ def job() -> Job:
         process=enrich,
         provenance=Provenance(
             row_contains_event="e.event_id = r.event_id and e.event_time = r.event_time",
+            shared_columns=("event_id",),
         ),
     )

@@ -14,7 +14,6 @@ from recomputed import published_differences, recompute
 
 from batch import fence, publications, segments
 from batch import records as records_module
-from batch.overrides import BATCH_OVERRIDES, trending
 from batch.records import landed
 from config.declarations import tables
 from config.errors import LakehouseError
@@ -22,6 +21,7 @@ from config.settings import Settings
 from config.terminal import Terminal
 from lake.costs import recorded_costs
 from local.simulator.plan import Plan
+from streaming.bounded import OVERRIDES, trending
 from streaming.landing.contract import Contract
 
 TABLES = [name for name in tables() if name.startswith(("silver.", "gold.")) and name != "silver.late"]
@@ -83,7 +83,7 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(
     again = recompute(lake)
     assert again.changed == {}
     # Other code of one table: it alone is computed again, and whole.
-    monkeypatch.setitem(BATCH_OVERRIDES, "trending", another_trending)
+    monkeypatch.setitem(OVERRIDES, "trending", another_trending)
     changed = recompute(lake)
     assert not changed.full
     assert changed.changed == {"gold.trending": len(step.publication.tables["gold.trending"])}

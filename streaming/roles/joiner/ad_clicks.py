@@ -60,5 +60,6 @@ def job() -> Job:
         provenance=Provenance(
             row_contains_event="(e.event_id = r.impression_event_id and e.event_time = r.impression_time)"
             " or (e.event_id = r.click_event_id and e.event_time = r.click_time)",
+            shared_columns=("impression_id",),
         ),
     )

@@ -64,5 +64,6 @@ def job() -> Job:
         provenance=Provenance(
             row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id)"
             " or (e.event_id = r.cart_event_id and e.event_time = r.cart_time)",
+            shared_columns=("user_id", "product_id"),
         ),
     )

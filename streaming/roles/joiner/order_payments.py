@@ -67,5 +67,6 @@ def job() -> Job:
         provenance=Provenance(
             row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id)"
             " or (e.event_id = r.payment_event_id and e.event_time = r.payment_time)",
+            shared_columns=("order_id",),
         ),
     )
