@@ -15,7 +15,8 @@ from config.declarations import tables, topics
 from config.settings import ROOT
 from dashboard.figures import gather
 from expectations.layers import check
-from expectations.parity.comparison import compared, generation_side
+from expectations.parity.comparison import compared
+from expectations.parity.sides import generation_side
 from lake.generations import serving
 from replay import certificate, manifest
 from replay.promotion import promote
@@ -51,9 +52,8 @@ def test_with_records_in_one_topic_only_everything_works(
     left = batch_side(lake.spark, lake.settings)
     assert left
     assert {table.name for table in tables().values() if table.layer == "gold"} <= left.tables
-    found = compared(
-        lake.spark, lake.settings, left, generation_side(lake.spark, lake.settings, serving(lake.settings), "stream")
-    )
+    served = generation_side(lake.spark, lake.settings, serving(lake.settings), "stream")
+    found = compared(lake.settings, left, served)
     assert {reason for each in found.values() for reason in each.by_reason} <= {"late"}
     built = run(lake.spark, lake.settings, manifest.new(lake.settings, list(jobs().values()), "bronze", "earliest"))
     assert certificate.verify(lake.spark, lake.settings, built, lambda _: None).unexplained == 0
