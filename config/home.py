@@ -15,11 +15,11 @@ MARKER = ".lakehouse-home"
 NOTE = "This folder is the home of a lakehouse: `make clean` removes it with everything in it.\n"
 
 
-BREAKS_PATHS = ",:;%#*?[]{}\\'\"`$&|<>"
+BREAKS_PATHS = ',:;%#*?[]{}\\"`$&|<>'
 """Characters that are refused in the path of a home, because some part of the system reads them as something else:
 
 Kafka (a list of folders, escapes in its settings), Java (a list of folders, a wildcard, its launcher's variables),
-Spark (patterns of files, addresses) and the quotes of SQL, XML and shells.
+Spark (patterns of files, addresses), SQL (backquotes), XML and shells.
 """
 
 

@@ -21,7 +21,7 @@ def test_a_path_that_breaks_kafka_java_or_spark_is_refused_by_name(
 
 
 def test_other_paths_are_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "Zoë's home (2) @work_1.0-x+y=z!~^".replace("'", "")))
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / "Zoë's home (2) @work_1.0-x+y=z!~^"))
     assert load_settings().home.parent == tmp_path
 
 
