@@ -39,7 +39,7 @@ class Bounded:
     pick_first_by: Order = ()
     """If the transformation returns several rows of one key: the order whose first row is kept."""
 
-    late_parts: Mapping[str, str] = field(default_factory=dict)
+    late_parts: Mapping[str, str] = field(default_factory=dict, hash=False)
     """By total, the column that holds its late part, if the job handles late rows."""
 
     max_event_gap: timedelta | None = timedelta(0)
