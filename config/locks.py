@@ -61,7 +61,4 @@ def _try_lock(file: IO[str]) -> bool:
 
 def _read(file: IO[str]) -> dict[str, Any]:
     file.seek(0)
-    try:
-        return dict(json.loads(file.read()))
-    except ValueError:
-        return {}  # its holder is writing it, or a power cut has emptied it: the lock itself is not in the content
+    return dict(json.loads(file.read() or "{}"))

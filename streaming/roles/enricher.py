@@ -24,8 +24,7 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
     versions = users.select(
         F.col("user_id").alias("version_of"),
         F.col("event_id").alias("version_event_id"),
-        # A deleted user has no tier, whatever `after` says.
-        F.when(F.col("op") != "d", F.col("tier")).alias("version_tier"),
+        F.col("tier").alias("version_tier"),
         "valid_from",
         "valid_to",
     )
@@ -67,7 +66,6 @@ def job() -> Job:
         writes=(TABLE,),
         process=enrich,
         provenance=Provenance(
-            row_contains_event="e.event_id = r.event_id and e.event_time = r.event_time",
-            shared_columns=("event_id",),
+            row_contains_event="e.event_id = r.event_id",
         ),
     )

@@ -7,7 +7,7 @@ import pytest
 
 from config.floors import FLOORS, ROOT
 
-SHARED = {"warehouse", "checkpoints", "locks", "replays", "redrive", "comparisons", "imports"}
+SHARED = {"warehouse", "checkpoints", "locks", "replays", "redrive", "comparisons"}
 ABOVE = FLOORS[FLOORS.index("lake") + 1 :]
 
 

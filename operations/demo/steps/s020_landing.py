@@ -1,6 +1,7 @@
 """Step: land the day, and compare what was found with what was generated."""
 
-from config.terminal import Terminal
+from rich.console import Console
+
 from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
 from local.simulator.truth import Truth
 from operations.demo.context import Context
@@ -32,7 +33,7 @@ def run(context: Context) -> bool:
     equal = show_equal(console, ("generated", "found"), groups, "The simulator's truth file and the tables")
     _show_flow(console, verdict)
     for fault in faults[:10]:
-        console.print(f"✗ {fault}", style="red")
+        console.print(f"✗ {fault}", style="red", markup=False)
     return equal and not faults
 
 
@@ -47,14 +48,13 @@ def _rows(topic: str, truth: Truth, verdict: LedgerCheck) -> Rows:
     ]
 
 
-def _show_flow(console: Terminal, verdict: LedgerCheck) -> None:
+def _show_flow(console: Console, verdict: LedgerCheck) -> None:
     """Draw how many records each table has."""
     total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
     if not total:
         return
     width = max(len(f"{count:,}") for count in total.values())
-    console.print()
-    console.print(f"Kafka {total['log']:,} ──▶ bronze.events {total['bronze']:,}")
+    console.print(f"\nKafka {total['log']:,} ──▶ bronze.events {total['bronze']:,}")
     for position, (term, name) in enumerate(LANDED):
         branch = "└" if position == len(LANDED) - 1 else "├"
         share = total[term] / total["bronze"] if total["bronze"] else 0
