@@ -44,7 +44,7 @@ def test_state_of_more_groups_is_not_gone_on_with_in_fewer(lake: Lake) -> None:
     catch_up(lake, ["revenue_per_hour"])
     lake.land([(*record[:2], record[2] + 1_000_000, *record[3:]) for record in records_of(Plan(seed=13, events=400))])
     configured(lake, salted={"revenue_per_hour": 2})
-    with pytest.raises(LakehouseError, match="another form"):
+    with pytest.raises(LakehouseError, match="another schema"):
         catch_up(lake, ["revenue_per_hour"])
 
 
