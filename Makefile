@@ -11,7 +11,7 @@ quick = not slow and not jvm
 quick += and not template
 # end of feature: origin
 
-.PHONY: help setup java packages demo test quick test-all lint types format bench faults guides lock down clean purge
+.PHONY: help setup java packages demo test quick test-all lint types format bench faults guides mutants lock down clean purge
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,9 @@ faults: setup ## Run the fault tests in their long form
 
 guides: setup ## Run every guide to its end, including the long ones
 	@$(pytest) -m guides $(ARGS)
+
+mutants: packages ## Change the code in many places, and check that a test fails for each
+	@$(pytest) -m mutants tests/test_mutants.py $(ARGS)
 
 # feature: origin
 .PHONY: test-template

@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from config.errors import LakehouseError
+from config.settings import load_settings
+from config.terminal import Terminal, print_tracebacks_safely
 
 PACKAGES = ("local", "lake", "streaming", "expectations", "batch", "replay", "dashboard", "operations")
 HELP = """Lambda and Kappa on the same events, with Kafka, Spark, Delta and dbt.
@@ -44,6 +45,8 @@ def run() -> None:
         os._exit(code)
 
     atexit.register(leave)  # registered first, so it runs last
+    print_tracebacks_safely()
+    os.umask(0o077)  # everything that a command or a server that it starts writes is for its owner only
     try:
         main()
         code = 0
@@ -60,11 +63,28 @@ def main() -> None:
     try:
         build()()
     except LakehouseError as error:
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
-        console.print(error.problem, style="red", markup=False)
-        if error.hint:
-            console.print(error.hint, markup=False)
+        _print(error)
         sys.exit(error.exit_code)
+    except Exception:
+        if not (errors := _damages()):
+            raise
+        for each in errors:
+            _print(each)
+        sys.exit(errors[0].exit_code)
+
+
+def _print(error: LakehouseError) -> None:
+    console = Terminal(stderr=True)
+    console.lines(error.problem, style="red")
+    if error.hint:
+        console.lines(error.hint)
+
+
+def _damages() -> list[LakehouseError]:
+    """Look for damaged tables after an unexpected error, which seldom names the file that caused it."""
+    from lake.damage import damages
+
+    return [LakehouseError(f"{each.file} {each.problem}.", each.hint) for each in damages(load_settings())[:10]]
 
 
 def _command_modules(package: str) -> list[str]:

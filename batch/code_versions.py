@@ -4,27 +4,28 @@ Silver has one version: parsing, validation and deduplication are one computatio
 its own: that of its job, or of the function that the batch layer uses instead, and the versions of its inputs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from batch import records
-from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.rebuild import Rebuild
 from config.declarations import table_named
 from config.settings import Settings
 from lake.location import table_location
 from lake.tables import append_once, arrow_schema, read_arrow
+from streaming import bounded
 from streaming.code_graph import digest
 from streaming.code_version import INFRASTRUCTURE, LANDING, code_parts, contract_parts, parts_of, version_of
 from streaming.job import in_stages, jobs
+from streaming.set_aside import SetAside
 
 TABLE = "ops.code_versions"
 SILVER = "silver"
-OVERRIDES = "batch.overrides"
-"""Each function in this module counts for its own table, not for all."""
+OVERRIDES = "streaming.bounded.OVERRIDES"
+"""Each function in it counts for its own table, not for all."""
 
 Versions = Mapping[str, str]
 
@@ -34,14 +35,15 @@ def silver_parts() -> dict[str, str]:
     return parts_of([records.judge, Rebuild], stops=(*INFRASTRUCTURE, OVERRIDES)) | contract_parts()
 
 
-def current() -> dict[str, str]:
-    """Return the version of the code that computes each table now."""
-    found = {SILVER: version_of(silver_parts())}
+def current(set_aside: Iterable[SetAside] = ()) -> dict[str, str]:
+    """Return the version of the code that computes each table now; records that are set aside change silver too."""
+    aside = {f"{each.origin}": digest([f"{each.origin}"]) for each in set_aside}
+    found = {SILVER: version_of(silver_parts() | aside)}
     for stage in in_stages([job for job in jobs().values() if job.reads]):
         for job in stage:
-            override = BATCH_OVERRIDES.get(job.name)
+            override = bounded.OVERRIDES.get(job.name)
             instead = parts_of([override], stops=(*INFRASTRUCTURE, *LANDING)) if override else {}
-            inputs = [found.get(name, found[SILVER]) for name in (*job.reads, *LOOKUP_TABLES.get(job.name, ()))]
+            inputs = [found.get(name, found[SILVER]) for name in (*job.reads, *bounded.lookups(job))]
             (name,) = job.writes
             found[name] = digest([version_of(code_parts(job) | instead), *inputs])
     return found

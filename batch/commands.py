@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from batch import fence, publications
 from config.settings import load_settings
+from config.terminal import Terminal, styled
 from lake.locks import single_writer
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 batch = typer.Typer(help="The batch layer: run, status, publish.", no_args_is_help=True)
 app.add_typer(batch, name="batch")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @batch.command()
@@ -59,7 +59,7 @@ def status() -> None:
             f"{began:%Y-%m-%d %H:%M:%S}",
             f"{limit.records:,}",
             f"{limit.complete_until:%Y-%m-%d %H:%M:%S}" if limit.complete_until else "–",
-            "[green]served[/]" if served and served.run == name else state,
+            styled("served", "green") if served and served.run == name else state,
         )
     if not table.row_count:
         console.print("There is no run yet. Start with: lakehouse batch run")
@@ -81,7 +81,7 @@ def publish(
     console.print(f"Run {run} is served again, as publication {published.number}.")
 
 
-def show(result: "Result", console: Console) -> None:
+def show(result: "Result", console: Terminal) -> None:
     """Print what a run computed and what it cost."""
     if result.publication and not result.changed:
         console.print(f"Nothing was landed since run {result.publication.run}, which is served.")

@@ -40,7 +40,8 @@ def take(spark: SparkSession, settings: Settings) -> tuple[DataFrame, Fence]:
     archive = spark.read.format("delta").option("versionAsOf", version).load(str(location))
     ends = archive.groupBy("topic", "partition").agg(F.max("offset"), F.max("arrival_time")).collect()
     offsets = {(topic, partition): last + 1 for topic, partition, last, _ in ends}
-    latest = max((arrival.replace(tzinfo=UTC) for *_, arrival in ends), default=None)
+    # Without the records whose timestamp cannot be true: they have no arrival time.
+    latest = max((arrival.replace(tzinfo=UTC) for *_, arrival in ends if arrival), default=None)
     return archive, Fence(offsets, latest - _disorder(settings) if latest else None)
 
 

@@ -11,13 +11,12 @@ from pyspark.sql import functions as F
 
 from batch import records, segments
 from batch.fence import Offsets
-from batch.overrides import BATCH_OVERRIDES, LOOKUP_TABLES
 from batch.segments import SEGMENT, WHOLE, Segments
-from config.declarations import table_named
+from config.declarations import Table, table_named
 from config.settings import Settings
-from lake.ordering import first_per_key_spark
+from streaming.bounded import lookups, recompute
 from streaming.job import Job, in_stages, jobs
-from streaming.landing.parse import contracts
+from streaming.landing.contract import contracts
 
 OnStep = Callable[[str], None]
 """Called with the name of each table before it is computed."""
@@ -43,7 +42,7 @@ class Rebuild:
     changed: dict[str, set[date]] = field(default_factory=dict)
     """By table, the segments that this run has computed."""
 
-    def silver(self, archive: DataFrame, since: Offsets, on_step: OnStep) -> None:
+    def silver(self, since: Offsets, on_step: OnStep) -> None:
         """Recompute silver, quarantine and duplicates for the days with records beyond the given offsets."""
         horizon = self.settings.streaming.dedup_horizon_minutes
         days = records.days_beyond(self._judged(), since)
@@ -62,7 +61,7 @@ class Rebuild:
                 rows = records.landed(source, copies, contract)
                 writes.append(partial(self._write, contract.table.name, rows, touched, on_step))
         if days:
-            quarantined = records.quarantined(judged, aside, archive)
+            quarantined = records.quarantined(judged, aside)
             duplicates = records.duplicates(judged, aside)
             writes.append(partial(self._write, "silver.quarantine", quarantined, touched, on_step, F.col(SEGMENT)))
             writes.append(partial(self._write, "silver.duplicates", duplicates, touched, on_step, F.col(SEGMENT)))
@@ -71,7 +70,7 @@ class Rebuild:
     def gold(self, on_step: OnStep) -> None:
         """Apply every job whose inputs or code changed, in data-flow order."""
         for stage in in_stages([job for job in jobs().values() if job.reads]):
-            reads = {job: (*job.reads, *LOOKUP_TABLES.get(job.name, ())) for job in stage}
+            reads = {job: (*job.reads, *lookups(job)) for job in stage}
             changed = [job for job in stage if self._is_stale(job) or any(self.changed.get(n) for n in reads[job])]
             self._at_once([partial(self._compute, job, reads[job], on_step) for job in changed])
 
@@ -100,12 +99,26 @@ class Rebuild:
             touched = {day for read in reads for day in self._affected_days(job, read)}
             outputs = {day + timedelta(days=step) for day in touched for step in range(-apart, apart + 1)}
             inputs = {day + timedelta(days=step) for day in outputs for step in range(-apart, apart + 1)}
-        frames = {read: self.frame(read, inputs if segments.by_days(table_named(read)) else ALL) for read in reads}
-        rows = first_per_key_spark(
-            BATCH_OVERRIDES.get(job.name, job.apply)(frames), table.key, job.bounded.pick_first_by
-        )
-        rows = rows if outputs is ALL else rows.filter(segments.segment_of(table).isin(outputs))
+        rows = self._rows(job, reads, inputs)
+        if outputs is not ALL:
+            rows = rows.filter(segments.segment_of(table).isin(outputs))
+            if not table.key_fixes_partition:
+                rows = rows.localCheckpoint()
+                if self._has_keys_elsewhere(table, rows, outputs):
+                    # Which row of such a key wins takes the events of all its days.
+                    rows, outputs = self._rows(job, reads, ALL), ALL
         self._write(name, rows, outputs, on_step)
+
+    def _rows(self, job: Job, reads: tuple[str, ...], days: set[date] | None) -> DataFrame:
+        """Apply a job to some days of its inputs; keep one row of each key."""
+        frames = {read: self.frame(read, days if segments.by_days(table_named(read)) else ALL) for read in reads}
+        return recompute(job, frames)
+
+    def _has_keys_elsewhere(self, table: Table, rows: DataFrame, days: set[date]) -> bool:
+        """Tell whether the last publication has a key of these rows on a day that is not computed."""
+        base = self.base.get(table.name, {})
+        elsewhere = segments.read(self.spark, self.settings, table.name, segments.only(base, set(base) - days))
+        return not elsewhere.join(rows.select(*table.key), table.key, "left_semi").isEmpty()
 
     def _is_stale(self, job: Job) -> bool:
         return not self.stale.isdisjoint(job.writes)

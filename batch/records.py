@@ -11,14 +11,16 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from batch.fence import Offsets
-from batch.segments import SEGMENT
+from batch.segments import SEGMENT, WHOLE
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake.location import Location, warehouse
 from lake.tables import ORIGIN
 from streaming.landing.classify import REUSED_ID
+from streaming.landing.contract import Contract
 from streaming.landing.job import parse_and_validate
-from streaming.landing.parse import Contract, landing_columns
+from streaming.landing.parse import landing_columns
+from streaming.set_aside import mark
 
 Days = dict[str, set[date]]
 """Days of event time, by topic."""
@@ -46,13 +48,13 @@ def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bo
     if not full:
         known = archive.sparkSession.read.format("delta").load(path)
         new = _beyond(archive, known.groupBy("topic", "partition").agg((F.max("offset") + 1).alias("end")))
-    found = parse_and_validate(new.withColumnRenamed("arrival_time", "timestamp")).select(
+    found = parse_and_validate(mark(new, settings)).select(
         *ORIGIN,
         *("arrival_time", "event_id", "event_time", "event_date", "rules", "content_hash", "dedup_hash", "event"),
-        F.when(broken, F.col("key")).alias("key"),
-        F.when(broken, F.col("value")).alias("value"),
-        # The event time of an invalid record can be anything.
-        F.when(broken, F.to_date("arrival_time")).otherwise(F.to_date("event_time")).alias(SEGMENT),
+        # The event time of an invalid record can be anything; it may not even have an arrival time.
+        F.when(broken, F.coalesce(F.to_date("arrival_time"), F.lit(WHOLE)))
+        .otherwise(F.to_date("event_time"))
+        .alias(SEGMENT),
     )
     writer = found.write.format("delta").partitionBy(SEGMENT).option("userMetadata", code_version)
     writer = writer.mode("overwrite").option("overwriteSchema", True) if full else writer.mode("append")
@@ -104,15 +106,10 @@ def duplicates(records: DataFrame, aside: DataFrame) -> DataFrame:
     return records.join(F.broadcast(aside.filter("not reused")), list(ORIGIN))
 
 
-def quarantined(records: DataFrame, aside: DataFrame, archive: DataFrame) -> DataFrame:
-    """Return the records that broke a rule; the value of one that reuses an id comes from the archive."""
+def quarantined(records: DataFrame, aside: DataFrame) -> DataFrame:
+    """Return the records that broke a rule or reuse an id."""
     nothing = F.lit(None).cast("struct<partition:int,offset:bigint>")
     broken = records.filter(F.size("rules") > 0).withColumn("duplicate_of", nothing)
     reused = aside.filter("reused").select(*ORIGIN, "duplicate_of")
-    again = (
-        records.drop("key", "value", "rules")
-        .join(F.broadcast(reused), list(ORIGIN))
-        .join(archive.select(*ORIGIN, "key", "value"), list(ORIGIN))
-        .withColumn("rules", F.array(F.lit(REUSED_ID)))
-    )
+    again = records.drop("rules").join(F.broadcast(reused), list(ORIGIN)).withColumn("rules", F.array(F.lit(REUSED_ID)))
     return broken.unionByName(again.select(*broken.columns))

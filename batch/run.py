@@ -17,6 +17,7 @@ from config.settings import Settings
 from expectations.gate import Audit, audit
 from lake.costs import Cost, measured, record_cost
 from lake.location import table_location, warehouse
+from streaming.set_aside import active
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep)
     if not archive_path.is_table():
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
     last = publications.served(settings)
-    versions = code_versions.current()
+    versions = code_versions.current(active(settings))
     before = code_versions.of_run(settings, last.run) if last else {}
     full = full or last is None or code_versions.needs_full_run(before, versions)
     name = datetime.now(UTC).strftime(publications.RUN_NAME)[:-3]
@@ -54,7 +55,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep)
         base = None if full else last
         stale = code_versions.stale(before, versions)
         rebuild = Rebuild(spark, settings, name, base.tables if base else {}, stale)
-        rebuild.silver(archive, fence.of_run(settings, base.run).offsets if base else {}, on_step)
+        rebuild.silver(fence.of_run(settings, base.run).offsets if base else {}, on_step)
         rebuild.gold(on_step)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)

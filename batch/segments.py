@@ -67,9 +67,10 @@ def written(settings: Settings, name: str, run: str) -> set[date]:
 def read(spark: SparkSession, settings: Settings, name: str, segments: Mapping[date, str]) -> DataFrame:
     """Read the given segments with the columns of the table."""
     table = table_named(name)
-    if not segments:
-        return spark.createDataFrame([], table.ddl)
-    rows = spark.read.format("delta").load(str(path(settings, name))).filter(_among(segments)).drop(SEGMENT, RUN)
+    if segments:
+        rows = spark.read.format("delta").load(str(path(settings, name))).filter(_among(segments)).drop(SEGMENT, RUN)
+    else:
+        rows = spark.createDataFrame([], table.ddl)  # nothing has landed yet: there may be no table
     return rows.withColumn("valid_to", F.expr(table.valid_to)) if table.valid_to else rows
 
 

@@ -7,15 +7,16 @@ import shutil
 import subprocess
 import sys
 
-from rich.console import Console
 from rich.table import Table
 
 import benchmarks
+from config.home import make_home
 from config.settings import load_settings
 from config.spark import session
+from config.terminal import Terminal
 from local.broker import Broker
 
-console = Console(highlight=False)
+console = Terminal()
 
 
 def main(chosen: list[str]) -> None:
@@ -32,6 +33,7 @@ def measure(name: str) -> None:
     """Print the figures, and keep them as JSON in the home."""
     settings = load_settings()
     results = settings.home / "benchmarks.json"
+    make_home(settings)
     settings = settings.at(settings.home / f"bench-{name}")
     shutil.rmtree(settings.home, ignore_errors=True)
     broker = Broker(settings)

@@ -10,11 +10,11 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from benchmarks._memory import memory
 from config.kafka import end_offsets
 from config.settings import ROOT, Settings
+from config.terminal import Terminal
 from lake import ledger
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -26,7 +26,7 @@ WARM_EVENTS = 50_000
 RATE = 1_000
 MINUTES = (2, 5, 10)
 EVERY_SECONDS = 5
-QUIET = Console(quiet=True)
+QUIET = Terminal(quiet=True)
 
 
 class Sample(NamedTuple):

@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import deltalake
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from benchmarks._naive import NaiveChain
 from config.kafka import end_offsets
 from config.settings import Settings
+from config.terminal import Terminal
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from streaming.checkpoint import last_checkpoint
@@ -33,7 +33,7 @@ WARM_EVENTS = 50_000
 LIVE_RATE = 1_000
 LIVE_SECONDS = 60
 GOLD = "revenue_per_hour"
-QUIET = Console(quiet=True)
+QUIET = Terminal(quiet=True)
 
 
 class Commit(NamedTuple):

@@ -19,7 +19,8 @@ from benchmarks._timing import took
 from benchmarks.landing import parsed_events, write_nowhere
 from config.declarations import topics
 from config.settings import ROOT, Settings
-from expectations.parity.comparison import compared, generation_side
+from expectations.parity.comparison import compared
+from expectations.parity.sides import generation_side
 from lake import generations
 from lake.location import table_location
 from local.simulator.plan import Plan
@@ -90,9 +91,7 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
         def compare() -> None:
             ours, theirs = batch_side(spark, settings), generation_side(spark, settings, built.target, "replay")
             assert ours
-            differing.extend(
-                each.parity.rows for each in compared(spark, settings, ours, theirs, watch=_nothing).values()
-            )
+            differing.extend(each.parity.rows for each in compared(settings, ours, theirs, watch=_nothing).values())
 
         seconds = took(compare)
     # Served, so that the report reads it as one of its answers.

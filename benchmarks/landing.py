@@ -6,21 +6,22 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from rich.console import Console
 
 from benchmarks._memory import memory
 from benchmarks._timing import took
 from config.declarations import topics
 from config.kafka import end_offsets, spark_options, spark_source_options
 from config.settings import Settings
+from config.terminal import Terminal
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from streaming.job import job_named
-from streaming.landing.parse import CORRUPT, JSON_OPTIONS
+from streaming.landing.contract import CORRUPT
+from streaming.landing.parse import JSON_OPTIONS
 from streaming.runner import Runner
 
 EVENTS = 2_000_000
-QUIET = Console(quiet=True)
+QUIET = Terminal(quiet=True)
 
 
 def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:

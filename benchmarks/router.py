@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import CoordinatorNotAvailableError, GroupIdNotFoundError
 from pyspark.sql import SparkSession
 
-from config.kafka import end_offsets, ensure_topics, python_options
+from config.kafka import end_offsets, ensure_topics, keep_records_of_any_age, let_producers_stamp, python_options
 from config.settings import Settings
 from local.simulator import bulk
 from local.simulator.plan import Plan
@@ -24,6 +24,8 @@ EVENTS = 200_000
 def run(settings: Settings, spark: SparkSession) -> dict[str, float]:
     """Measure records per second from start to end: joining the group and finding the end are included."""
     ensure_topics(settings)
+    let_producers_stamp(settings)
+    keep_records_of_any_age(settings, [router.SOURCE])
     bulk.Load(settings, spark, Plan(seed=time.time_ns(), events=EVENTS, edge=True)).run()
     return measured(settings)
 

@@ -8,7 +8,7 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 from benchmarks._timing import took
-from config.kafka import ensure_topics
+from config.kafka import ensure_topics, let_producers_stamp
 from config.settings import Settings
 from local.simulator import bulk
 from local.simulator.plan import Plan
@@ -21,6 +21,7 @@ ROUNDS = 3
 def run(settings: Settings, spark: SparkSession) -> dict[str, float]:
     """Measure records per second, the median of some rounds; for a home of its own, as no truth is written."""
     ensure_topics(settings)
+    let_producers_stamp(settings)
     plan = Plan(seed=time.time_ns(), events=EVENTS)
     rows = settings.home / "tmp" / "benchmark-simulator"
     bulk.Load(settings, spark, Plan(seed=plan.seed + 1, events=50_000)).run()  # compiles what both will use

@@ -1,45 +1,23 @@
 """Load the declarations of topics (config/topics) and tables (config/tables), one YAML file each."""
 
-import re
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from config.errors import LakehouseError
 from config.settings import ROOT, nearest
+from config.units import duration, retention
 
 TOPICS = ROOT / "config" / "topics"
 TABLES = ROOT / "config" / "tables"
 
-_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400}
-_BYTES = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_WITH_STATISTICS = ("string", "int", "bigint", "double", "date", "timestamp")
 _JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
-
-
-def _duration(text: Any) -> Any:
-    """Parse '10 minutes' to a timedelta and 'never' to None."""
-    if text == "never":
-        return None
-    match = re.fullmatch(r"(\d+) (second|minute|hour|day)s?", str(text))
-    if not match:
-        raise ValueError("it should be like '10 minutes' (seconds, minutes, hours, days), or 'never'")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2]])
-
-
-def _retention(text: Any) -> Any:
-    """Parse a retention time or size to the two Kafka topic settings."""
-    if text == "forever":
-        return {"retention.ms": "-1", "retention.bytes": "-1"}
-    if match := re.fullmatch(r"(\d+) (KiB|MiB|GiB)", str(text)):
-        return {"retention.ms": "-1", "retention.bytes": str(int(match[1]) * _BYTES[match[2]])}
-    if match := re.fullmatch(r"(\d+) (hour|day)s?", str(text)):
-        return {"retention.ms": str(int(match[1]) * _UNITS[match[2]] * 1000), "retention.bytes": "-1"}
-    raise ValueError("it should be 'forever', a time like '7 days' or a size like '1 GiB'")
 
 
 class Declaration(BaseModel):
@@ -49,10 +27,19 @@ class Declaration(BaseModel):
 
 
 class Lateness(Declaration):
-    """An event is late if it arrives after event time + allowance, invalid if before event time - max_clock_ahead."""
+    """How much later or earlier than its event time a record may arrive, and still be on time, or valid at all."""
 
-    allowance: Annotated[timedelta | None, BeforeValidator(_duration)]
-    max_clock_ahead: Annotated[timedelta, BeforeValidator(_duration)]
+    allowance: Annotated[timedelta | None, BeforeValidator(duration)]
+    """Beyond this an event is late."""
+
+    max_clock_ahead: Annotated[timedelta, BeforeValidator(duration)]
+    """An event time further ahead of the arrival, or an arrival further ahead of the reader's clock, is invalid."""
+
+    max_age: Annotated[timedelta | None, BeforeValidator(duration)] = timedelta(days=30)
+    """Beyond this an event is invalid; it bounds the watermark delay of a replay, which sets nothing aside as late."""
+
+    max_arrival_age: Annotated[timedelta | None, BeforeValidator(duration)] = timedelta(days=7)
+    """Where producers set the arrival time: when landing reads a record, one older than this is invalid."""
 
 
 class Topic(Declaration):
@@ -62,8 +49,11 @@ class Topic(Declaration):
     description: str
     key: str | None
     partitions: int = Field(ge=1)
-    retention: Annotated[dict[str, str], BeforeValidator(_retention)]
+    retention: Annotated[dict[str, str], BeforeValidator(retention)]
     archived: bool
+    arrival: Literal["broker", "producer"] = "broker"
+    """Whose clock sets the arrival time of a record: the broker's, or that of each producer."""
+
     lateness: Lateness
     events: dict[str, Any] = Field(alias="schema")
 
@@ -84,6 +74,8 @@ class Column(Declaration):
     type: str
     description: str
     source: str | None = Field(alias="from")
+    personal: bool = False
+    """Whether it may hold personal data: Delta then keeps no statistics of its values."""
 
 
 class Table(Declaration):
@@ -96,6 +88,9 @@ class Table(Declaration):
     topic: str | None = None
     versioned_by: str | None = None
     partitioned_by: list[str] = []
+    day_of: str | None = None
+    """The timestamp whose day is the partition. If the key has it, the rows of a key are in one partition."""
+
     lateness_of: str | None = None
     """The topic whose lateness applies to the rows: they arrive in the order of that topic's table."""
 
@@ -121,6 +116,18 @@ class Table(Declaration):
         return ", ".join(f"`{name}` {column.type}" for name, column in self.stored.items())
 
     @property
+    def properties(self) -> dict[str, str]:
+        """Return the Delta table properties: statistics, copied into the log, are kept of no personal column."""
+        if not any(column.personal for column in self.stored.values()):
+            return {}
+        counted = [
+            name
+            for name, column in self.stored.items()
+            if not column.personal and column.type in _WITH_STATISTICS and name not in self.partitioned_by
+        ]
+        return {"delta.dataSkippingStatsColumns": ",".join(counted)}
+
+    @property
     def valid_to(self) -> str | None:
         """Return the SQL for the end of a version: the start of its key's next version; offsets break ties."""
         if self.versioned_by is None:
@@ -132,6 +139,11 @@ class Table(Declaration):
         """Return how far a row's event time may lie behind that of an earlier row, if arrivals are in order."""
         lateness = topics()[str(self.topic or self.lateness_of)].lateness
         return None if lateness.allowance is None else lateness.allowance + lateness.max_clock_ahead
+
+    @property
+    def key_fixes_partition(self) -> bool:
+        """Return whether a key is in one partition only; otherwise its rows can be on different days."""
+        return not self.partitioned_by or self.day_of in self.key
 
     @property
     def has_generations(self) -> bool:
@@ -158,6 +170,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         if isinstance(declared.get("topic"), str) and isinstance(declared.get("columns"), dict):
             declared["columns"] |= landed
             declared.setdefault("partitioned_by", ["event_date"])
+            declared.setdefault("day_of", "event_time")
         columns = declared.get("columns")
         for name, column in columns.items() if isinstance(columns, dict) else ():
             if isinstance(column, dict):
@@ -166,6 +179,7 @@ def tables(folder: Path = TABLES, topics_folder: Path = TOPICS) -> dict[str, Tab
         known = list(table.columns)
         _check_names(file, "key", table.key, known)
         _check_names(file, "partitioned_by", table.partitioned_by, known)
+        _check_names(file, "day_of", [table.day_of] if table.day_of else [], known)
         _check_names(file, "changed_at", [table.changed_at] if table.changed_at else [], known)
         _check_names(file, "versioned_by", [table.versioned_by] if table.versioned_by else [], known)
         if table.topic:

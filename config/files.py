@@ -1,12 +1,60 @@
-"""Atomic writes of files in the home."""
+"""Files in the home: written atomically, on disk when the call returns; a damaged one is an error with a way out."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from config.errors import LakehouseError
 
 
 def write_whole(file: Path, content: str | bytes) -> None:
-    """Write a file atomically: a concurrent reader sees the old content or the new, never a part."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_bytes(content.encode() if isinstance(content, str) else content)
+    """Write a file atomically: a reader, and whoever comes after a power cut, sees the old content or the new."""
+    draft = write_draft(file, content)
     draft.replace(file)
+    sync_folder(file.parent)
+
+
+def write_draft(file: Path, content: str | bytes) -> Path:
+    """Write the content of a file next to it, down to the disk; return the draft."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{uuid4().hex}")
+    with draft.open("wb") as opened:
+        opened.write(content.encode() if isinstance(content, str) else content)
+        opened.flush()
+        os.fsync(opened.fileno())
+    return draft
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's names to the disk: without this, a power cut can undo a rename."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def decode(text: str | bytes, file: object, hint: str) -> dict[str, Any]:
+    """Parse a JSON object that we have written; name the file if it is empty, cut off or something else."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        values = None
+    if not isinstance(values, dict):
+        raise DamagedFileError(file, hint)
+    return values
+
+
+def read_port(file: Path) -> int | None:
+    """Read a port that we have written; None without a file, and for a file that is empty or no port."""
+    text = file.read_text(errors="replace").strip() if file.exists() else ""
+    return int(text) if text.isascii() and text.isdigit() and 0 < int(text) < 2**16 else None
+
+
+class DamagedFileError(LakehouseError):
+    """A file of ours that is empty, cut off or otherwise unreadable."""
+
+    def __init__(self, file: object, hint: str) -> None:
+        super().__init__(f"{file} is damaged: it is empty, cut off, or was changed.", hint)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Protocol
 from xml.sax.saxutils import quoteattr
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from config.errors import LakehouseError
 from config.java import find_java
 from config.settings import Settings
+from config.terminal import Terminal
 
 ATTEMPTS = 2  # Ivy continues where it stopped; most failures are a repository's temporary errors
 HINT = """\
@@ -118,7 +118,7 @@ def _meter(expected: int) -> Iterator[Meter]:
         yield _lines(expected)
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    with Progress(*columns, console=Terminal(stderr=True)) as progress:
         bar = progress.add_task("Looking up jars (once)", total=expected or None)
 
         def show(found: int, arrived: int) -> None:

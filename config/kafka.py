@@ -7,14 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from config.declarations import Topic, topics
 from config.errors import LakehouseError
+from config.files import DamagedFileError, read_port
 from config.settings import Settings
 
 TOPIC_SECONDS = 10
+STAMP = "message.timestamp.type"
+STAMPS = {"broker": "LogAppendTime", "producer": "CreateTime"}
 Offsets = dict[tuple[str, int], int]
 
 # kafka-python logs every refused connection; the user sees one LakehouseError instead.
@@ -25,10 +28,13 @@ def servers(settings: Settings) -> str:
     """Return Kafka's address: the configured one, or that of the embedded broker."""
     if settings.kafka.servers:
         return settings.kafka.servers
-    port = settings.home / "broker" / "port"
-    if not port.exists():
+    file = settings.home / "broker" / "port"
+    if not file.exists():
         raise LakehouseError("The broker has never been started here.", "lakehouse broker start")
-    return f"127.0.0.1:{port.read_text()}"
+    port = read_port(file)
+    if port is None:
+        raise DamagedFileError(file, "lakehouse broker stop, then: lakehouse broker start")
+    return f"127.0.0.1:{port}"
 
 
 def python_options(settings: Settings) -> dict[str, Any]:
@@ -64,9 +70,18 @@ def spark_options(settings: Settings) -> dict[str, str]:
     return options
 
 
-def spark_source_options(settings: Settings) -> dict[str, str]:
-    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning."""
+def spark_source_options(settings: Settings, answer_seconds: float | None = None) -> dict[str, str]:
+    """Return the options of Spark's Kafka source: connection, isolation level and consumer tuning.
+
+    answer_seconds: how long to wait for an answer before the query fails; by default Kafka's one minute, three times.
+    """
+    timeout = {
+        "kafka.request.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "kafka.default.api.timeout.ms": str(int((answer_seconds or 0) * 1000)),
+        "fetchOffset.numRetries": "1",
+    }
     return {
+        **(timeout if answer_seconds else {}),
         **spark_options(settings),
         "kafka.isolation.level": "read_committed",
         # After each poll Spark requests the end offset, on the connection on which a prefetch beyond the end waits for
@@ -107,6 +122,62 @@ def ensure_topics(settings: Settings) -> list[str]:
         return [topic.name for topic in missing]
 
 
+def let_producers_stamp(settings: Settings) -> None:
+    """Let producers set the arrival time in every topic, as the simulator does; never change another Kafka."""
+    stamped_by_broker = [name for name, stamp in _stamps(settings, topics()).items() if stamp != STAMPS["producer"]]
+    if stamped_by_broker and settings.kafka.servers:
+        raise LakehouseError(
+            f"In {', '.join(stamped_by_broker)} Kafka replaces the arrival times that the simulator sets.",
+            f"Use the embedded broker, or set {STAMP}={STAMPS['producer']} on these topics and declare "
+            "`arrival: producer` in config/topics.",
+        )
+    if not stamped_by_broker:
+        return
+    with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+        admin.alter_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, name, {STAMP: STAMPS["producer"]}) for name in stamped_by_broker]
+        )
+    # The broker learns of it a moment later; until then it would replace the first timestamps.
+    deadline = time.monotonic() + TOPIC_SECONDS
+    while STAMPS["broker"] in _stamps(settings, stamped_by_broker).values() and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def refuse_untrusted_arrivals(settings: Settings, names: Iterable[str]) -> None:
+    """Refuse another Kafka's topics in which producers set the arrival time, unless their declaration says so.
+
+    In the embedded broker the simulator sets it.
+    """
+    if not settings.kafka.servers:
+        return
+    stamps = _stamps(settings, [name for name in names if topics()[name].arrival == "broker"])
+    untrusted = [name for name, stamp in stamps.items() if stamp != STAMPS["broker"]]
+    if untrusted:
+        raise LakehouseError(
+            f"In {', '.join(untrusted)} producers set the arrival time ({STAMP}=CreateTime): one wrong clock could "
+            "make the events of all others late.",
+            f"Let the broker set it: kafka-configs --alter --topic {untrusted[0]} --add-config {STAMP}=LogAppendTime\n"
+            f"If every producer's clock can be trusted: `arrival: producer` in config/topics/{untrusted[0]}.yaml",
+        )
+
+
+def _stamps(settings: Settings, names: Iterable[str]) -> dict[str, str]:
+    """Return the kind of timestamp of each topic."""
+    with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name, {STAMP: None}) for name in names]
+        found = admin.describe_configs(resources, config_filter="all") if resources else {}
+    return {name: configs[STAMP]["value"] for topic in found.values() for name, configs in topic.items()}
+
+
+def keep_records_of_any_age(settings: Settings, names: Iterable[str]) -> None:
+    """Switch declared retention by time off: Kafka goes by the record's timestamp, and the simulator's are old."""
+    dated = [name for name in names if topics()[name].retention["retention.ms"] != "-1"]
+    if dated:
+        changes = [ConfigResource(ConfigResourceType.TOPIC, name, {"retention.ms": "-1"}) for name in dated]
+        with reachable(settings), _closing(KafkaAdminClient(**python_options(settings))) as admin:
+            admin.alter_configs(changes)
+
+
 def end_offsets(settings: Settings, names: Iterable[str]) -> Offsets:
     """Return the end offset of every partition of the topics."""
     return _offsets(settings, names, "end_offsets")
@@ -132,15 +203,19 @@ def _offsets(settings: Settings, names: Iterable[str], which: str) -> Offsets:
 
 
 def _new_topic(topic: Topic) -> NewTopic:
-    return NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=-1, topic_configs=topic.retention)
+    configs = {**topic.retention, STAMP: STAMPS[topic.arrival]}
+    return NewTopic(topic.name, num_partitions=topic.partitions, replication_factor=-1, topic_configs=configs)
 
 
 def _password(settings: Settings) -> str:
     if settings.kafka.password:
         return settings.kafka.password.get_secret_value()
     if settings.kafka.password_file:
+        file = settings.kafka.password_file
         try:
-            return settings.kafka.password_file.read_text().strip()
+            if file.stat().st_mode & 0o077:
+                raise LakehouseError(f"Others can read kafka.password_file {file}.", f"chmod 600 '{file}'")
+            return file.read_text().strip()
         except OSError as error:
             raise LakehouseError(
                 f"kafka.password_file cannot be read: {error}", "Correct the path or its permissions."

@@ -61,4 +61,7 @@ def _try_lock(file: IO[str]) -> bool:
 
 def _read(file: IO[str]) -> dict[str, Any]:
     file.seek(0)
-    return dict(json.loads(file.read() or "{}"))
+    try:
+        return dict(json.loads(file.read()))
+    except ValueError:
+        return {}  # its holder is writing it, or a power cut has emptied it: the lock itself is not in the content

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import Field, SecretStr, ValidationError, create_model, field_validator
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config.discovery import provided
 from config.errors import LakehouseError
+from config.home import check_path
 from config.section import Section
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +20,15 @@ PREFIX = "LAKEHOUSE_"
 AnySection = TypeVar("AnySection", bound=Section)
 # Variables that are not read by this object: by the fault tests, and by scripts that choose a home or file earlier.
 NOT_SETTINGS = {"LAKEHOUSE_HOME", "LAKEHOUSE_CONFIG", "LAKEHOUSE_FAILPOINT"}
+
+
+def _pattern(text: str) -> str:
+    """Check that a text is a regular expression."""
+    try:
+        re.compile(text.encode())
+    except re.error as error:
+        raise ValueError(f"it is not a regular expression: {error}") from None
+    return text
 
 
 class KafkaSettings(Section):
@@ -67,8 +77,15 @@ class StreamingSettings(Section):
     salted: dict[str, Annotated[int, Field(ge=2, le=38)]] = Field(
         default_factory=dict, description="by job: number of salts, over which the events of one key are spread"
     )
+    tries: int = Field(3, ge=1, description="failures of one micro-batch after which its job refuses to start")
     skew_minutes: int = Field(20, ge=0, description="arrival time by which one partition may be read ahead of another")
-    dedup_horizon_minutes: int = Field(60, ge=1, description="event time within which event ids are deduplicated")
+    dedup_horizon_minutes: int = Field(
+        # Whole hours: the quality gate checks that an event id is unique in each hour of event time.
+        60,
+        ge=60,
+        multiple_of=60,
+        description="event time within which event ids are deduplicated, in whole hours",
+    )
 
 
 class CatalogSettings(Section):
@@ -112,8 +129,9 @@ class RouterSettings(Section):
     bot_pages: int = Field(10, ge=2, description="page views of one user within bot_seconds that make it a bot")
     bot_seconds: float = Field(10.0, gt=0, description="window of event time in which page views are counted")
     bot_reach: int = Field(20_000, ge=1, description="offsets of a partition within which they are counted")
-    headers: tuple[str, ...] = Field(
-        ("simulator_id", "traceparent"), description="record headers to keep; others may contain personal data"
+    headers: dict[str, Annotated[str, AfterValidator(_pattern)]] = Field(
+        {"simulator_id": "[0-9a-f]{32}", "traceparent": "[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}"},
+        description="record headers to keep, each with the pattern of its values; others may contain personal data",
     )
     session_seconds: float = Field(10.0, ge=6, description="session timeout: then others take over the partitions")
     transaction_seconds: float = Field(30.0, ge=1, description="timeout after which Kafka aborts an open transaction")
@@ -195,9 +213,11 @@ def load_settings(file: Path | None = None) -> Settings:
         )
     _refuse_unknown_variables()
     try:
-        return Settings(**values)
+        settings = Settings(**values)
     except ValidationError as error:
         raise LakehouseError(_explain(error, file), f"Correct {file} or the LAKEHOUSE_ variables.") from None
+    check_path(settings.home)
+    return settings
 
 
 RENAMED = {

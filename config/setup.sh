@@ -102,6 +102,10 @@ clean() {
     if contains "$folder" "$(pwd -P)" || contains "$folder" "$HOME"; then
       fail "The home $folder contains this checkout or your home folder: not removed." "Correct LAKEHOUSE_HOME."
     fi
+    if [ -n "$(ls -A "$folder")" ] && ! [ -f "$folder/.lakehouse-home" ]; then
+      fail "The home $folder has no file .lakehouse-home: it may contain something else, so it is not removed." \
+        "If everything in it may be removed: touch '$folder/.lakehouse-home' && make clean"
+    fi
     rm -rf "$folder"
   fi
   rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis target logs

@@ -6,6 +6,8 @@ import sys
 from pyspark.sql import SparkSession
 
 from config.errors import LakehouseError
+from config.files import DamagedFileError, read_port
+from config.home import make_home
 from config.java import find_java
 from config.jvm_cds import cds_options, class_path
 from config.jvm_output import filtered_stderr
@@ -15,6 +17,7 @@ from config.settings import ROOT, Settings
 
 def environment(settings: Settings) -> dict[str, str]:
     """Render Spark's settings into the home; return the environment variables that point a process to them."""
+    make_home(settings)
     conf = settings.home / "conf"
     tmp = settings.home / "tmp"
     logs = settings.home / "logs"
@@ -68,11 +71,14 @@ def _metastore(settings: Settings) -> dict[str, str]:
     """Return Hive's settings for the catalog's address; empty if the catalog has never been started."""
     if settings.catalog.metastore:
         return {"hive.metastore.uris": settings.catalog.metastore}
-    port = settings.home / "catalog" / "port"
-    if not port.exists():
+    file = settings.home / "catalog" / "port"
+    if not file.exists():
         return {}
+    port = read_port(file)
+    if port is None:
+        raise DamagedFileError(file, "lakehouse catalog stop, then: lakehouse catalog start")
     return {
-        "javax.jdo.option.ConnectionURL": f"jdbc:derby://127.0.0.1:{port.read_text()}/metastore;create=true",
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby://127.0.0.1:{port}/metastore;create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.ClientDriver",
         "datanucleus.schema.autoCreateAll": "true",
         "hive.metastore.schema.verification": "false",

@@ -57,13 +57,17 @@ def table_rules(name: str, folder: Path = FOLDER) -> tuple[TableRule, ...]:
 
 
 def _unique(table: Table) -> TableRule:
-    key = ", ".join(f"{column}" for column in table.key)
+    """Find keys with several rows; an event is identified by its id and the hour of its event time (decision 0005)."""
+    hour = "date_trunc('hour', event_time)"
+    key = ", ".join(hour if column == "event_time" else column for column in table.key)
+    told = ", ".join("hour of event_time" if column == "event_time" else column for column in table.key)
     return TableRule(
         name="key_unique",
         table=table.name,
         severity="fail",
-        description=f"There is one row per {', '.join(table.key)}.",
-        query=f"select {key}, count(*) as copies from {BATCH} group by {key} having count(*) > 1",  # noqa: S608
+        description=f"There is one row per {told}.",
+        query=f"select {key.replace(hour, f'{hour} as hour')}, count(*) as copies from {BATCH} "  # noqa: S608
+        f"group by {key} having count(*) > 1",
     )
 
 

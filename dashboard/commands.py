@@ -3,12 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from config.settings import load_settings
+from config.terminal import Terminal
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command()

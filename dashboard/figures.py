@@ -1,6 +1,5 @@
 """Figures: the ops tables of a home -> the numbers of the report."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -105,7 +104,8 @@ def gather(settings: Settings) -> Figures:
         accuracy=_accuracy(settings, truth),
         accurate_by="were generated" if truth else "the most complete answer counts",
         comparisons=[
-            json.loads(file.read() or "{}") for file in (storage(settings) / "reports" / "comparisons").children()
+            file.read_json("lakehouse compare") or {}
+            for file in (storage(settings) / "reports" / "comparisons").children()
         ],
         costs=costs.recorded_costs(settings),
         lines=lines_of_features(),
@@ -128,7 +128,8 @@ def _flow(settings: Settings) -> dict[str, int]:
 
 def _certificates(settings: Settings) -> list[dict[str, Any]]:
     replays = (storage(settings) / "replays").children("g*")
-    return [json.loads(text) for each in replays if (text := (each / "certificate.json").read())]
+    found = [(each / "certificate.json").read_json(f"lakehouse replay verify {each.name[1:]}") for each in replays]
+    return [values for values in found if values is not None]
 
 
 @cache

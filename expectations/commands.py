@@ -5,19 +5,19 @@ from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings, nearest
 from config.spark import session
+from config.terminal import Terminal
 from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
 from lake import ledger
 from lake.ledger import REDRIVE, TERMS
 from local.simulator.truth import read_truth
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 LAYERS = ["bronze", "silver", "gold", "serving"]
 CHECKS = [*LAYERS, "ledger", "all"]
 BEGIN = "Start with: lakehouse broker start, lakehouse simulate, lakehouse stream run --until-caught-up"
@@ -26,10 +26,13 @@ BEGIN = "Start with: lakehouse broker start, lakehouse simulate, lakehouse strea
 @app.command()
 def check(
     what: Annotated[str, typer.Argument(help="bronze, silver, gold, serving, ledger or all.")] = "all",
+    full: Annotated[bool, typer.Option("--full", help="ledger: also read again what was proved before.")] = False,
 ) -> None:
     """Check tables against their rules, and that no record was lost or duplicated; exit code 1 if a check fails.
 
     A broken rule of severity `warn` is printed and does not fail the check. Data Docs show the result of every rule.
+    The ledger check follows the records since its last proof; earlier ones only if anything but appends has happened
+    to the tables, or with --full, which also finds damaged files.
 
     Example: lakehouse check silver
     """
@@ -43,7 +46,7 @@ def check(
         spark = _session(settings, catalog=what in ("serving", "all"))
     passed = what == "ledger" or _layers_pass(spark, settings, LAYERS if what == "all" else [what])
     if what in ("ledger", "all"):
-        passed = _ledger_balances(spark, settings) and passed
+        passed = _ledger_balances(spark, settings, full=full) and passed
     raise typer.Exit(0 if passed else 1)
 
 
@@ -75,10 +78,11 @@ def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> 
     return passed
 
 
-def _ledger_balances(spark: SparkSession, settings: Settings) -> bool:
-    with console.status("Tracing every record …"):
-        ledger_check = check_ledger(spark, settings)
+def _ledger_balances(spark: SparkSession, settings: Settings, *, full: bool) -> bool:
+    with console.status("Following every record …"):
+        ledger_check = check_ledger(spark, settings, full=full)
     console.print(counts_table(ledger_check))
+    _show_scope(ledger_check)
     faults = [*ledger_check.faults, *_truth_faults(spark, settings, ledger_check)]
     for fault in faults[:40]:
         console.print(f"✗ {fault}", style="red")
@@ -87,6 +91,17 @@ def _ledger_balances(spark: SparkSession, settings: Settings) -> bool:
         balanced = "Every landed record is in bronze once and in exactly one table after it."
         console.print(f"✓ {balanced}{waiting}", style="green")
     return not faults
+
+
+def _show_scope(ledger_check: LedgerCheck) -> None:
+    """Print which records were followed, and which offsets are lost."""
+    if ledger_check.not_covered:
+        console.print(f"All records were followed again: {ledger_check.not_covered}.")
+    if ledger_check.proved_at:
+        at = f"{ledger_check.proved_at:%Y-%m-%d %H:%M:%S}"
+        console.print(f"Followed: the records since the proof of {at}. With --full: all.")
+    for loss in ledger_check.losses:
+        console.print(f"! Lost before landing: {loss}", style="yellow", markup=False)
 
 
 def _truth_faults(spark: SparkSession, settings: Settings, ledger_check: LedgerCheck) -> list[str]:
@@ -112,9 +127,10 @@ def _truth_faults(spark: SparkSession, settings: Settings, ledger_check: LedgerC
 
 def counts_table(ledger_check: LedgerCheck) -> Table:
     """Build a table of the records per topic and outcome."""
-    table = Table("topic", *("log", "bronze", *TERMS), title="Where every record is")
+    terms = ("log", "bronze", *TERMS, *(["lost"] if ledger_check.losses else []))
+    table = Table("topic", *terms, title="Where every record is")
     for column in table.columns[1:]:
         column.justify = "right"
     for topic, counts in sorted(ledger_check.counts.items()):
-        table.add_row(topic, *(f"{counts[term]:,}" for term in ("log", "bronze", *TERMS)))
+        table.add_row(topic, *(f"{counts[term]:,}" for term in terms))
     return table

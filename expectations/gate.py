@@ -10,12 +10,12 @@ import great_expectations as gx
 from great_expectations.core.run_identifier import RunIdentifier
 from great_expectations.core.validation_definition import ValidationDefinition
 from pyspark.sql import DataFrame
-from rich.console import Console
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
 from config.table_rules import LEDGER, view
+from config.terminal import Terminal
 from expectations import data_docs, metrics
 from expectations.suites import suite
 from lake.ledger import TERMS, Entry, by_partition
@@ -56,19 +56,19 @@ class Audit:
         """Return whether the tables may be served."""
         return not self.failures
 
-    def show(self, console: Console) -> None:
+    def show(self, console: Terminal) -> None:
         """Print every broken rule with its description, a sample, and the command that shows more."""
         for each in (*self.failures, *self.warnings):
             mark, style = ("✗", "red") if each.severity != "warn" else ("!", "yellow")
             rows = "1 row" if each.rows == 1 else f"{each.rows:,} rows"
-            console.print(f"{mark} {each.table}: {each.description} ({each.rule}, {rows})", style=style, markup=False)
+            console.print(f"{mark} {each.table}: {each.description} ({each.rule}, {rows})", style=style)
             for row in each.sample:
-                console.print("    " + ", ".join(f"{name} {value}" for name, value in row.items()), markup=False)
-            console.print(f"    {each.look}", markup=False)
+                console.print("    " + ", ".join(f"{name} {value}" for name, value in row.items()))
+            console.print(f"    {each.look}")
         kept = len(self.findings) - len(self.failures) - len(self.warnings)
         if self.passed:
             tables = len({each.table for each in self.findings})
-            console.print(f"✓ {self.name}: {kept} rules hold for {tables} tables.", style="green", markup=False)
+            console.print(f"✓ {self.name}: {kept} rules hold for {tables} tables.", style="green")
 
 
 def audit(

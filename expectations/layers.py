@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from config.declarations import Table, tables
 from config.settings import Settings
 from expectations.gate import Audit, Finding, audit
-from expectations.ledger_check import live_generation
+from expectations.ledger_snapshot import live_generation
 from lake import generations, ledger
 from lake.ledger import LANDING, REDRIVE
 from lake.location import table_location

@@ -1,26 +1,30 @@
 """The ledger check: every Kafka record is in bronze once and in exactly one table after it.
 
-It does not trust the counts that landing recorded. It rereads Kafka and every table, traces each record by topic,
-partition and offset, and only then compares the counts with the ledger.
+It does not trust the counts that landing recorded. It rereads Kafka and every table, finds each record by topic,
+partition and offset, and only then compares the counts with the ledger. What the last passed check has proved, and
+nothing has changed since, is not read again (expectations/ledger_proof.py).
 """
 
-import json
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import reduce
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from config.declarations import landed_tables, topics
-from config.kafka import begin_offsets, end_offsets, spark_source_options
 from config.settings import Settings
+from expectations import ledger_entries, ledger_proof, ledger_snapshot, offset_words
+from expectations.ledger_proof import Proof
+from expectations.ledger_snapshot import LedgerSnapshot, live_generation
+from expectations.offset_words import FOLLOWED
 from expectations.quarantine.plan import unfinished
-from lake import generations, ledger
-from lake.ledger import LANDING, REDRIVE, TERMS, net_of_redrives, offset_range
+from lake import generations, ledger, losses
+from lake.ledger import LANDING, REDRIVE
 from lake.tables import ORIGIN, read
 from local.simulator.truth import Truth
-from streaming.landing.archive import by_topic
 from streaming.landing.write import SIDE_TABLES
 
 IdsByTopic = defaultdict[str, Counter[str]]
@@ -35,39 +39,96 @@ class LedgerCheck:
     waiting: int = 0
     """Records in Kafka that are not landed yet."""
 
+    losses: list[str] = field(default_factory=list)
+    """The accepted losses: offsets that Kafka deleted before they were landed."""
 
-def check_ledger(spark: SparkSession, settings: Settings) -> LedgerCheck:
-    """Trace every record up to the last complete batch, and compare the counts with the ledger."""
-    result, generation = LedgerCheck(), live_generation(settings)
-    entries = [row for row in ledger.entries(settings, [LANDING, REDRIVE]) if row["generation"] == generation]
-    if not entries:
-        return result
-    if unfinished(settings, generation):
+    proved_at: datetime | None = None
+    """When the records were proved that were not followed again; None if all were followed."""
+
+    not_covered: str | None = None
+    """Why the last proof does not hold any more, so that all records were followed."""
+
+
+def check_ledger(spark: SparkSession, settings: Settings, *, full: bool = False) -> LedgerCheck:
+    """Follow every record up to the last complete batch, and compare the counts with the ledger.
+
+    full: follow also the records that the last proof covers.
+    """
+    if not ledger.entries(settings, [LANDING]):
+        return LedgerCheck()
+    snapshot = ledger_snapshot.take(settings)
+    proof = None if full else ledger_proof.load(settings, snapshot.generation)
+    if proof is None:
+        return _check(spark, snapshot)
+    broken_by = ledger_proof.broken_by(proof, snapshot)
+    if broken_by is None:
+        result = _check(spark, snapshot, proof)
+        if not result.not_covered:
+            return result
+        broken_by = result.not_covered
+    return replace(_check(spark, snapshot), not_covered=broken_by)
+
+
+def _check(spark: SparkSession, snapshot: LedgerSnapshot, proof: Proof | None = None) -> LedgerCheck:
+    """Check what a proof does not cover; without faults, the result is the next proof."""
+    since = proof.since if proof else {}
+    result = LedgerCheck(waiting=snapshot.waiting, proved_at=proof.proved_at if proof else None)
+    if unfinished(snapshot.settings, snapshot.generation):
         result.faults.append("A redrive is running or was interrupted; to finish it: lakehouse quarantine redrive")
-    ends = ledger.landed_up_to(settings, LANDING, generation)
-    landed = spark.createDataFrame(
-        [(t, p, end) for (t, p), end in ends.items()], "topic string, partition int, end bigint"
-    )
-    starts = begin_offsets(settings, {topic for topic, _ in ends})
-    log_ends = end_offsets(settings, [name for name, topic in topics().items() if topic.archived])
-    result.waiting = sum(max(end - ends.get(partition, 0), 0) for partition, end in log_ends.items())
-    occurrences = (
-        _occurrences(spark, settings, ends, generation)
-        .join(F.broadcast(landed), ["topic", "partition"])
-        .filter("offset < end")
-    )
-    terms = ["log", "bronze", *TERMS]
-    per_record = [F.count_if(F.col("found_in") == term).alias(term) for term in terms]
-    traced = occurrences.groupBy(*ORIGIN).agg(*per_record).persist()
+    found = offset_words.occurrences(spark, snapshot, since)
+    words = offset_words.words(snapshot, found, since).persist()
     try:
-        _each_record_once(traced, starts, result)
-        _redrives_balance(entries, result)
-        _entries_agree(spark, traced, net_of_redrives(entries), result)
-        for row in traced.groupBy("topic").agg(*(F.sum(t).alias(t) for t in terms)).collect():
-            result.counts[row.topic] = {term: row[term] for term in terms}
+        sums = offset_words.per_partition(words, ledger_proof.settled(snapshot))
+        if proof and (changed := _changed_since(proof, snapshot, sums)):
+            result.not_covered = changed
+            return result
+        _log_covers_ledger(snapshot, result)
+        if any(counts["wrong"] for counts in sums.values()):
+            wrong = words.filter(offset_words.is_wrong()).orderBy("topic", "partition", "word").limit(20)
+            for origin, places in offset_words.misplaced(found, wrong):
+                result.faults.append(f"{origin}: {_misplaced(places)}")
+        result.faults += ledger_entries.faults(words, snapshot, since, sums)
     finally:
-        traced.unpersist()
+        words.unpersist()
+    rows = _proved_rows(proof, snapshot, sums)
+    _count(proof, snapshot, sums, result)
+    if not result.faults:
+        ledger_proof.save(snapshot, rows)
     return result
+
+
+def _changed_since(proof: Proof, snapshot: LedgerSnapshot, sums: ledger_proof.Sums) -> str | None:
+    """Return a table that has other rows before the proved offsets than the proof, or None."""
+    tables: list[tuple[str, str, str | None]] = [(name, term, None) for name, term in snapshot.of_all_topics()]
+    tables += [(table.name, "silver", table.topic) for table in snapshot.of_one_topic()]
+    for name, term, topic in tables:
+        now = sum(counts[f"{term}_rows"] for (each, _), counts in sums.items() if topic in (None, each))
+        if snapshot.tables[name].rows != proof.total(term, topic) + now:
+            return f"rows of records that were proved before have been added to {name}"
+    return None
+
+
+def _proved_rows(proof: Proof | None, snapshot: LedgerSnapshot, sums: ledger_proof.Sums) -> ledger_proof.Sums:
+    """Add the rows of the whole words that were followed to those that were proved before."""
+    found: ledger_proof.Sums = {}
+    for place in ledger_proof.settled(snapshot):
+        before = proof.rows.get(place, {}) if proof else {}
+        new = sums.get(place, {})
+        found[place] = {term: before.get(term, 0) + new.get(f"{term}_settled", 0) for term in FOLLOWED}
+    return found
+
+
+def _count(proof: Proof | None, snapshot: LedgerSnapshot, sums: ledger_proof.Sums, result: LedgerCheck) -> None:
+    """Count the landed records per topic, proved before and now, and list the losses."""
+    for topic in sorted({topic for topic, _ in snapshot.ends}):
+        counts = {term: proof.total(term, topic) if proof else 0 for term in FOLLOWED}
+        for (name, _), found in sums.items():
+            if name == topic:
+                counts = {term: counts[term] + found[term] for term in FOLLOWED}
+        result.counts[topic] = counts | {"lost": sum(row["lost"] for row in snapshot.losses if row["topic"] == topic)}
+    for row in snapshot.losses:
+        span = losses.describe({(row["topic"], row["partition"]): (row["from_offset"], row["to_offset"])})
+        result.losses.append(f"{span}, accepted on {row['recorded_at']:%Y-%m-%d %H:%M}: {row['reason']}")
 
 
 def check_truth(spark: SparkSession, settings: Settings, truth: Truth) -> list[str]:
@@ -137,93 +198,18 @@ def _late_in_replay(spark: SparkSession, settings: Settings, generation: int, ta
     return _ids(late.select("topic", "event_id"))
 
 
-def live_generation(settings: Settings) -> int:
-    """Return the served generation of landing's tables, which are always built together."""
-    return max(generations.live(settings)[table.name] for table in landed_tables())
+def _log_covers_ledger(snapshot: LedgerSnapshot, result: LedgerCheck) -> None:
+    for (topic, partition), end in snapshot.ends.items():
+        if snapshot.log_ends.get((topic, partition), 0) < end:
+            result.faults.append(
+                f"{topic}/{partition}: offsets up to {end - 1:,} are landed, but Kafka's log ends at "
+                f"{snapshot.log_ends.get((topic, partition), 0):,}: it is not the log that was landed"
+            )
 
 
-def _occurrences(spark: SparkSession, settings: Settings, ends: ledger.Ends, generation: int) -> DataFrame:
-    """List every occurrence of every record, by origin: in Kafka, in bronze, and in silver and the side tables."""
-    occurrences = _log(spark, settings, ends).withColumn("found_in", F.lit("log"))
-    bronze = read(spark, "bronze.events", settings).select(*ORIGIN, F.lit("bronze").alias("found_in"))
-    occurrences = occurrences.unionByName(bronze)
-    for table in landed_tables():
-        rows = read(spark, table.name, settings, generation)
-        origin = (F.lit(table.topic).alias("topic"), "partition", "offset")
-        occurrences = occurrences.unionByName(rows.select(*origin, F.lit("silver").alias("found_in")))
-    for name, term in SIDE_TABLES.items():
-        rows = read(spark, name, settings, generation)
-        occurrences = occurrences.unionByName(rows.select(*ORIGIN, F.lit(term).alias("found_in")))
-    return occurrences
-
-
-def _log(spark: SparkSession, settings: Settings, ends: ledger.Ends) -> DataFrame:
-    ending = by_topic(ends)
-    starting = {topic: dict.fromkeys(partitions, -2) for topic, partitions in ending.items()}
-    return (
-        spark.read.format("kafka")
-        .options(**spark_source_options(settings))
-        .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in ending.items()}))
-        .option("startingOffsets", json.dumps(starting))
-        .option("endingOffsets", json.dumps(ending))
-        .load()
-        .select(*ORIGIN)
-    )
-
-
-def _each_record_once(traced: DataFrame, starts: dict[tuple[str, int], int], result: LedgerCheck) -> None:
-    outcomes = sum((F.col(term) for term in TERMS), F.lit(0))
-    spark = traced.sparkSession
-    log_starts = spark.createDataFrame(
-        [(t, p, s) for (t, p), s in starts.items()], "topic string, partition int, start bigint"
-    )
-    # Records that retention deleted from Kafka are checked against the archive alone.
-    in_log = (F.col("offset") < F.col("start")) | (F.col("log") == 1)
-    wrong = traced.join(F.broadcast(log_starts), ["topic", "partition"]).filter(
-        ~in_log | (F.col("bronze") != 1) | (outcomes != 1)
-    )
-    for row in wrong.orderBy(*ORIGIN).limit(20).collect():
-        result.faults.append(f"{row.topic}/{row.partition}/{row.offset}: {_misplaced(row)}")
-
-
-def _misplaced(row: Row) -> str:
-    counts = {term: row[term] for term in ("log", "bronze", *TERMS) if row[term]}
-    found_in = ", ".join(f"{term} {count}×" for term, count in counts.items())
+def _misplaced(places: Mapping[str, int]) -> str:
+    found_in = ", ".join(f"{term} {count}×" for term, count in places.items() if count)
     return f"it must be in the log once, in bronze once and in one table after it, but is in: {found_in or 'none'}"
-
-
-def _entries_agree(spark: SparkSession, traced: DataFrame, entries: ledger.Entry, result: LedgerCheck) -> None:
-    key = ("epoch", "batch", "topic", "partition")
-    columns = [*key, "from_offset", "to_offset"]
-    ranges = spark.createDataFrame([tuple(row[c] for c in columns) for row in entries], columns)
-    inside = "l.topic = r.topic and l.partition = r.partition and l.offset >= r.from_offset and l.offset < r.to_offset"
-    joined = traced.alias("l").join(F.broadcast(ranges).alias("r"), F.expr(inside))
-    sums = joined.groupBy("r.epoch", "r.batch", "r.topic", "r.partition").agg(
-        F.sum("bronze").alias("input"), *(F.sum(t).alias(t) for t in TERMS)
-    )
-    counted = {tuple(row[c] for c in key): row for row in sums.collect()}
-    for entry in entries:
-        entry_key = tuple(entry[c] for c in key)
-        name = "epoch {}, batch {}, {}/{}".format(*entry_key)
-        outcomes = sum(entry[term] for term in TERMS)
-        if entry["input"] != outcomes:
-            result.faults.append(f"{name}: {entry['input']} records came in, {outcomes} have an outcome")
-        for term in ("input", *TERMS):
-            in_tables = counted[entry_key][term] if entry_key in counted else 0
-            if entry[term] != in_tables:
-                result.faults.append(f"{name}: the ledger has {term} = {entry[term]}, the tables have {in_tables}")
-
-
-def _redrives_balance(entries: ledger.Entry, result: LedgerCheck) -> None:
-    """Check the entries of redrives: each record that left quarantine has an outcome, and had been landed."""
-    landed = {offset_range(row) for row in entries if row["job"] == LANDING}
-    for row in (row for row in entries if row["job"] == REDRIVE):
-        name = f"redrive {row['batch']}, {row['topic']}/{row['partition']}"
-        outcomes = sum(row[term] for term in TERMS)
-        if row["input"] != outcomes:
-            result.faults.append(f"{name}: {row['input']} records left quarantine, {outcomes} have an outcome")
-        if offset_range(row) not in landed:
-            result.faults.append(f"{name}: the ledger has no landing batch that starts at offset {row['from_offset']}")
 
 
 def _ids(rows: DataFrame) -> IdsByTopic:

@@ -55,6 +55,15 @@ def dropped(settings: Settings, job: str, generation: int, epoch: int) -> int:
     return sum(row.get("dropped") or 0 for row in rows if row["epoch"] == epoch)
 
 
+def last_request(settings: Settings, job: str, generation: int = 1) -> dict[str, Any] | None:
+    """Return the request (`stream run --close`) that made the most rows of a job final."""
+    return max(
+        (row for row in _recorded(settings, job, generation) if row["by_request"] and row["closed_until"]),
+        key=lambda row: row["closed_until"],
+        default=None,
+    )
+
+
 def _recorded(settings: Settings, job: str, generation: int) -> list[dict[str, Any]]:
     """Read the batches of a job's last epoch: watermarks of earlier epochs no longer hold."""
     rows = read_arrow(folder(settings, job, generation)).to_pylist()

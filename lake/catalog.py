@@ -111,7 +111,10 @@ def _empty(columns: dict[str, str]) -> str:
 
 def _registered(settings: Settings) -> dict[str, str]:
     file = _register(settings)
-    found: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
+    try:
+        found: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
+    except ValueError:
+        return {}  # damaged: every view is registered again
     return found
 
 

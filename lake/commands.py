@@ -1,9 +1,9 @@
 """Commands of the catalog and the Thrift server: start, stop, status, refresh."""
 
 import typer
-from rich.console import Console
 
 from config.settings import load_settings
+from config.terminal import Terminal
 from local.background import Background
 from local.catalog import Catalog
 from local.thrift import Thrift
@@ -13,7 +13,7 @@ catalog = typer.Typer(help="The embedded catalog: start, stop, status, refresh."
 app.add_typer(catalog, name="catalog")
 thrift = typer.Typer(help="Spark's Thrift server, for JDBC: start, stop, status.", no_args_is_help=True)
 app.add_typer(thrift, name="thrift")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @catalog.command("start")

@@ -4,7 +4,7 @@ The pointer is ops.generations. A switch is one commit that names the generation
 at once. Until the first switch, every table is in its first generation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, Protocol
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from config.declarations import Table, table_named, tables
 from config.settings import Settings
-from lake.location import table_location
+from lake.location import storage, table_location
 from lake.tables import append_once, arrow_schema, read_arrow
 
 TABLE = "ops.generations"
@@ -56,6 +56,10 @@ class TableGenerations:
     def of_table(self, name: str) -> int:
         """Return the generation of a table; a table without generations is in its first."""
         return self.generation_by_table.get(name, FIRST)
+
+    def inputs_of(self, generation: int) -> dict[str, int]:
+        """Return, for a job that writes a generation, the tables of other generations."""
+        return {name: number for name, number in self.generation_by_table.items() if number != generation}
 
     def lock(self, job: Writer) -> str:
         """Return the lock name of a job's writer: one process for the served tables, one for each replay."""
@@ -128,6 +132,33 @@ def built(settings: Settings, table: Table) -> list[int]:
     folders = table_location(settings, table.name).parent.children("g[0-9]*")
     there = [folder for folder in folders if folder.is_table() and not (folder / DROPPING).exists()]
     return sorted(int(folder.name[1:]) for folder in there)
+
+
+def unused(settings: Settings) -> int:
+    """Return the next number for a generation: nothing has had it, not even a replay that was killed early."""
+    parents = [table_location(settings, table.name).parent for table in replayable_tables()]
+    parents += [storage(settings) / kind for kind in ("checkpoints", "replays", "resets")]
+    numbers = [int(folder.name[1:]) for parent in parents for folder in parent.children("g[0-9]*")]
+    return max(numbers, default=FIRST) + 1
+
+
+def remove(settings: Settings, names: Iterable[str], generation: int, refresh: Callable[[], None]) -> int:
+    """Remove the tables, checkpoints and ledger of a generation that is not served; return the bytes freed.
+
+    refresh: updates the readers' views before the tables are removed, so that no view names them.
+    """
+    own = f"g{generation}"
+    paths = [table_location(settings, name, generation) for name in names]
+    for path in paths:
+        if path.exists():
+            (path / DROPPING).write("")
+    refresh()
+    paths += [storage(settings) / "checkpoints" / own]
+    paths += [table_location(settings, name) / own for name in ("ops.ledger", "ops.batches")]
+    freed = sum(path.size() for path in paths)
+    for path in paths:
+        path.remove()
+    return freed
 
 
 def replayable_tables() -> list[Table]:

@@ -86,14 +86,32 @@ def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
 
 
-def landed_up_to(settings: Settings, job: str, generation: int) -> Ends:
-    """Return, for each partition, the offset after the last one in the ledger."""
+def landed_up_to(settings: Settings, job: str, generation: int, by: datetime | None = None) -> Ends:
+    """Return, for each partition, the offset after the last one in the ledger, now or at an earlier time."""
+    return ends_of(
+        row
+        for row in entries(settings, [job])
+        if row["generation"] == generation and (by is None or row["recorded_at"] <= by)
+    )
+
+
+def ends_of(entries: Iterable[dict[str, Any]]) -> Ends:
+    """Return, for each partition, the offset after the last one of some entries."""
     ends: Ends = {}
+    for row in entries:
+        place = (row["topic"], row["partition"])
+        ends[place] = max(ends.get(place, 0), row["to_offset"])
+    return ends
+
+
+def landed_from(settings: Settings, job: str, generation: int) -> Ends:
+    """Return, for each partition, the first offset in the ledger."""
+    begins: Ends = {}
     for row in entries(settings, [job]):
         if row["generation"] == generation:
             place = (row["topic"], row["partition"])
-            ends[place] = max(ends.get(place, 0), row["to_offset"])
-    return ends
+            begins[place] = min(begins.get(place, row["from_offset"]), row["from_offset"])
+    return begins
 
 
 def disorder(settings: Settings, topic: str, generation: int) -> timedelta:
@@ -141,8 +159,9 @@ def greatest_skew(settings: Settings, job: str, generation: int) -> Skew | None:
         first = min((row["min_arrival_time"] for row in parts if row.get("min_arrival_time")), default=None)
         if first and topic in read and first < read[topic]:
             found.append(Skew(read[topic] - first, topic, epoch, batch))
-        last = max(row["max_arrival_time"] for row in parts)
-        read[topic] = max(last, read.get(topic, last))
+        lasts = [row["max_arrival_time"] for row in parts if row["max_arrival_time"]]
+        if lasts:
+            read[topic] = max(*lasts, read.get(topic, lasts[0]))
     return max(found, key=lambda skew: skew.behind, default=None)
 
 

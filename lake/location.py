@@ -12,13 +12,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import deltalake
 
 from config import locks
 from config.declarations import table_named
-from config.files import write_whole
+from config.files import decode, sync_folder, write_draft, write_whole
 from config.settings import Settings
 
 
@@ -63,16 +62,20 @@ class Location:
 
     def create(self, content: str) -> bool:
         """Write a file unless it exists; return whether this call created it."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_name(f".{self.name}.{uuid4().hex}")
-        draft.write_text(content)
+        draft = write_draft(self._path, content)
         try:
             os.link(draft, self._path)  # fails if the file exists, and never shows a part of it
         except FileExistsError:
             return False
         finally:
             draft.unlink()
+        sync_folder(self._path.parent)
         return True
+
+    def read_json(self, hint: str) -> dict[str, Any] | None:
+        """Return the JSON object in a file, or None if there is no file; `hint` is the way out if it is damaged."""
+        content = self.read_bytes()
+        return None if content is None else decode(content, self, hint)
 
     def children(self, pattern: str = "*") -> list["Location"]:
         """List what is directly below, by name, sorted; drafts and other hidden files are left out."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from config.home import make_home
 from config.settings import Settings
 from lake.location import Location, storage
 
@@ -11,6 +12,7 @@ from lake.location import Location, storage
 @contextmanager
 def single_writer(settings: Settings, jobs: list[str]) -> Iterator[None]:
     """Hold the locks of some jobs; raise an error that names the holder if another process writes one of them."""
+    make_home(settings)
     with ExitStack() as held:
         for job in jobs:
             held.enter_context(_lock(settings, job).claim(job))

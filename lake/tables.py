@@ -1,6 +1,7 @@
 """Delta tables: create, append once, upsert, read. A batch that is written twice is in the table once."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import deltalake
 import pyarrow as pa
@@ -13,6 +14,7 @@ from config.declarations import Table, table_named
 from config.failpoints import failpoint
 from config.settings import Settings
 from lake.batch import Batch
+from lake.literals import one_of
 from lake.location import Location, table_location
 from lake.ordering import Order, first_per_key, precedes
 
@@ -35,15 +37,20 @@ def create_missing(names: Sequence[str], settings: Settings, generation: int = 1
         table = table_named(name)
         location = table_location(settings, name, generation)
         if not location.is_table():
-            # deltalake takes milliseconds where Spark takes seconds; the format is the same.
-            deltalake.DeltaTable.create(
-                str(location),
-                schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
-                mode="ignore",
-                partition_by=table.partitioned_by,
-                name=name.replace(".", "_"),
-                description=table.description,
-            )
+            create(location, table)
+
+
+def create(location: Location, table: Table) -> None:
+    """Create a table, empty; deltalake takes milliseconds where Spark takes seconds, and the format is the same."""
+    deltalake.DeltaTable.create(
+        str(location),
+        schema=deltalake.Schema.from_json(StructType.fromDDL(table.ddl).json()),
+        mode="ignore",
+        partition_by=table.partitioned_by,
+        name=table.name.replace(".", "_"),
+        description=table.description,
+        configuration=table.properties,
+    )
 
 
 def append(batch: Batch, name: str, rows: pa.Table | DataFrame) -> None:
@@ -110,6 +117,7 @@ def upsert(
 ) -> int:
     """Merge rows into a table by key, in one commit, once; return the number of rows merged.
 
+    The row of a key is found in any partition, and moves if its new values belong to another one.
     In SQL, `s` is a new row and `t` the row of the same key in the table.
     changes: new values of a matched row, by column; by default the new row. replaces: the condition to change it.
     once: the transaction id and version, if they are not the batch's.
@@ -120,9 +128,8 @@ def upsert(
     if not len(rows) or already_committed(target, application, version):
         return 0
     matches = [f"t.{key} = s.{key}" for key in table.key]
-    for column in table.partitioned_by:
-        days = ", ".join(f"'{day}'" for day in sorted(set(rows[column].to_pylist())))
-        matches.append(f"t.{column} in ({days})")  # literals, so that other partitions are pruned
+    # Literals, so that other partitions are pruned.
+    matches += [one_of(f"t.{column}", values) for column, values in _partitions(batch, table, rows).items()]
     merge = target.merge(
         rows,
         predicate=" and ".join(matches),
@@ -175,6 +182,20 @@ def already_committed(table: deltalake.DeltaTable, application: str, version: in
     """Return whether a table has committed this version of the application, or a later one."""
     last = table.transaction_version(application)
     return last is not None and last >= version
+
+
+def _partitions(batch: Batch, table: Table, rows: pa.Table) -> dict[str, set[Any]]:
+    """Return, by column, the partitions that the keys of some rows are in, or will be."""
+    found = {column: set(rows[column].to_pylist()) for column in table.partitioned_by}
+    if not table.key_fixes_partition:
+        keys = rows.select(table.key)
+        for part in scan_arrow(batch.location(table.name), {name: pc.field(name) for name in (*table.key, *found)}):
+            there = pa.Table.from_batches([part])
+            known = there.select(table.key).cast(keys.schema)  # deltalake writes views of strings
+            for column in found:
+                same = known.append_column(column, there[column]).join(keys, table.key, join_type="left semi")
+                found[column] |= set(same[column].to_pylist())
+    return found
 
 
 def _once(application: str, version: int) -> deltalake.CommitProperties:

@@ -11,10 +11,17 @@ from dataclasses import dataclass
 import psutil
 
 from config.errors import LakehouseError
+from config.files import read_port, write_whole
+from config.home import make_home
 from config.locks import exclusive
 from config.settings import PREFIX, Settings
 
 STOP_SECONDS = 30
+INHERITED = {
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TZ", "LANG", "LC_ALL", "LC_CTYPE"),
+    *("LD_LIBRARY_PATH", "JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS"),
+}
+"""The environment variables of a server; it outlives the command that starts it, so it gets no others."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class Background:
 
     def status(self) -> Status:
         """Return the state of the process that the pid file names."""
-        port = int(self._port_file.read_text()) if self._port_file.exists() else None
+        port = read_port(self._port_file)
         recorded = self._pid_file.read_text().strip() if self._pid_file.exists() else ""
         if not recorded.isdigit():  # a start that was killed may leave the file empty
             return Status(False, None, port, "not running")
@@ -85,6 +92,7 @@ class Background:
 
     def start(self) -> Status:
         """Start the server unless it is running, and wait until it answers."""
+        make_home(self.settings)
         with self._alone():
             if not self.status().running:
                 self._launch(self._port())
@@ -111,13 +119,13 @@ class Background:
         with self.output.open("ab") as output:
             process = subprocess.Popen(
                 self.command(port),
-                env=os.environ | self.environment(),
+                env=_inherited() | self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,  # survives the end of the command and its Ctrl-C
             )
-        self._pid_file.write_text(str(process.pid))
+        write_whole(self._pid_file, str(process.pid))
         self._wait_until_ready(process, port)
 
     def _wait_until_ready(self, process: subprocess.Popen[bytes], port: int) -> None:
@@ -148,9 +156,8 @@ class Background:
                 f"Port {self.configured_port}, configured for {self.name}, is taken by another program.",
                 f"Stop that program, or choose another port: {variable}, or {self.port_setting} in the settings.",
             )
-        previous = int(self._port_file.read_text()) if self._port_file.exists() else None
-        port = self.configured_port or still_free(previous)
-        self._port_file.write_text(str(port))
+        port = self.configured_port or still_free(read_port(self._port_file))
+        write_whole(self._port_file, str(port))
         return port
 
     def _is_ours(self, pid: int) -> bool:
@@ -168,6 +175,11 @@ class Background:
 
     def _alone(self) -> AbstractContextManager[None]:
         return exclusive(self.folder / "lock")
+
+
+def _inherited() -> dict[str, str]:
+    """Return the variables that a server may have: no setting, hence no password, and nothing else that is secret."""
+    return {name: value for name, value in os.environ.items() if name in INHERITED}
 
 
 def answers(port: int) -> bool:

@@ -3,15 +3,15 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from config.settings import load_settings
+from config.terminal import Terminal
 from local.broker import Broker
 
 app = typer.Typer()
 broker = typer.Typer(help="The embedded Kafka: start, stop, status.", no_args_is_help=True)
 app.add_typer(broker, name="broker")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @broker.command()

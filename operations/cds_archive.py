@@ -45,6 +45,7 @@ def train() -> None:
 
     from config.spark import session
     from streaming.job import jobs
+    from streaming.landing.arrival import as_archived
     from streaming.landing.job import parse_and_validate
     from streaming.runner import Runner
 
@@ -60,7 +61,7 @@ def train() -> None:
         F.expr("cast(null as array<struct<key:string,value:binary>>)").alias("headers"),
         F.current_timestamp().alias("timestamp"),
     )
-    parse_and_validate(record).toArrow()
+    parse_and_validate(as_archived(record)).toArrow()
     path = str(settings.home / "table")
     record.select("topic", "offset").write.format("delta").save(path)
     spark.read.format("delta").load(path).createTempView("records")

@@ -3,12 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from config.settings import load_settings
+from config.terminal import Terminal
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command()
@@ -63,10 +63,10 @@ def trace(
         raise typer.Exit(1)
     known = False
     for origin in found:
-        console.print("/".join(str(part) for part in origin), markup=False)
+        console.print("/".join(str(part) for part in origin))
         for step in follow(settings, origin):
             known |= step.found
-            console.print(f"  {'✓' if step.found else '–'} {step.place:<22} {step.story}", markup=False)
+            console.print(f"  {'✓' if step.found else '–'} {step.place:<22} {step.story}")
     raise typer.Exit(0 if known else 1)
 
 

@@ -7,16 +7,16 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rich.console import Console
-from rich.markup import escape
-
 from config.declarations import tables, topics
 from config.errors import LakehouseError
+from config.home import make_home, open_to_others
 from config.jars import verify
 from config.java import find_java
 from config.kafka import end_offsets, servers
 from config.rules import all_rules
 from config.settings import Settings, load_settings
+from config.terminal import Terminal, styled
+from lake.damage import damages
 from local.broker import Broker
 
 MEMORY_GIB = 4
@@ -33,7 +33,7 @@ class Finding:
     hint: str = ""
 
 
-def run_checks(console: Console) -> int:
+def run_checks(console: Terminal) -> int:
     """Print every finding; return 0 if all checks passed, 1 otherwise."""
     findings = [_configuration()]
     if findings[0].passed:
@@ -48,13 +48,17 @@ def run_checks(console: Console) -> int:
             _declarations,
             _ports,
             _log,
+            _tables,
         ]
         findings += [_checked(check, settings) for check in checks]
     for finding in findings:
-        mark = "[green]✓[/]" if finding.passed else "[red]✗[/]"
-        console.print(f"{mark} {finding.subject:<14} {escape(finding.found)}")
+        mark = styled("✓", "green") if finding.passed else styled("✗", "red")
+        first, *more = finding.found.split("\n")
+        console.print(mark, f"{finding.subject:<14} {first}")
+        if more:
+            console.print(*more, sep="\n")
         if finding.hint and not finding.passed:
-            console.print(f"  {'':<14} → {escape(finding.hint)}")
+            console.lines(f"  {'':<14} → {finding.hint}")
     return 0 if all(finding.passed for finding in findings) else 1
 
 
@@ -110,7 +114,11 @@ def _disk(settings: Settings) -> Finding:
 
 
 def _home(settings: Settings) -> Finding:
-    settings.home.mkdir(parents=True, exist_ok=True)
+    make_home(settings)
+    if mode := open_to_others(settings):
+        return Finding(
+            "home", False, f"{settings.home} can be read by others ({mode})", f"chmod -R go= '{settings.home}'"
+        )
     return Finding(
         "home", os.access(settings.home, os.W_OK), str(settings.home), "Make it writable, or set LAKEHOUSE_HOME."
     )
@@ -120,6 +128,14 @@ def _declarations(_settings: Settings) -> Finding:
     return Finding(
         "declarations", True, f"{len(topics())} topics, {len(tables())} tables, {len(all_rules())} rules: all valid"
     )
+
+
+def _tables(settings: Settings) -> Finding:
+    found = damages(settings)
+    if not found:
+        return Finding("tables", True, "no file is damaged or missing")
+    more = f"   ({len(found) - 1} more)" if len(found) > 1 else ""
+    return Finding("tables", False, f"{found[0].file} {found[0].problem}{more}", found[0].hint)
 
 
 def _ports(settings: Settings) -> Finding:

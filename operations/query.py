@@ -4,18 +4,16 @@ import code
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Grid
 
 from config.declarations import tables
 from config.errors import LakehouseError
 from config.settings import Settings
 from config.spark import session
+from config.terminal import Terminal, plain
 from lake.catalog import connect, in_use
 from lake.views import described, served, views
 
@@ -23,7 +21,7 @@ from lake.views import described, served, views
 BY_DBT = re.compile(r"\b(staging|serving|marts)\.\w", re.IGNORECASE)
 
 
-def list_tables(settings: Settings, console: Console) -> None:
+def list_tables(settings: Settings, console: Terminal) -> None:
     """List the existing tables and views with their descriptions, and the row counts of tables."""
     grid = Grid("table", "rows", "description")
     for name in views(settings):
@@ -35,7 +33,7 @@ def list_tables(settings: Settings, console: Console) -> None:
     console.print(grid)
 
 
-def show(settings: Settings, query: str, rows: int, console: Console) -> None:
+def show(settings: Settings, query: str, rows: int, console: Terminal) -> None:
     """Run a query and print its first rows."""
     with console.status("Starting Spark …"):
         if BY_DBT.search(query):
@@ -48,9 +46,9 @@ def show(settings: Settings, query: str, rows: int, console: Console) -> None:
         found = result.limit(rows + 1).collect()
     except PySparkException as error:
         raise LakehouseError(str(error).split("\n\nJVM")[0].strip(), "lakehouse sql   (lists the tables)") from None
-    grid = Grid(*(escape(name) for name in result.columns))
+    grid = Grid(*result.columns)
     for row in found[:rows]:
-        grid.add_row(*(_text(value) for value in row))
+        grid.add_row(*(plain(value) for value in row))
     console.print(grid)
     if len(found) > rows:
         console.print(f"… more than {rows} rows; use --rows to show more.")
@@ -83,7 +81,3 @@ def _built_by_dbt(settings: Settings) -> Iterator[tuple[str, str]]:
         for node in sorted(nodes.values(), key=lambda node: (node["schema"], node["name"])):
             if node["resource_type"] == "model" and node["schema"] != "staging":
                 yield f"{node['schema']}.{node['name']}", node["description"]
-
-
-def _text(value: Any) -> str:
-    return escape(value.decode(errors="replace") if isinstance(value, (bytes, bytearray)) else str(value))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import deltalake
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from config.declarations import Table, landed_tables, table_named
 from config.discovery import provided
-from config.rules import all_rules
 from config.settings import Settings
+from expectations.quarantine.rule_messages import rule_message
+from lake.literals import literal
 from lake.location import Location
 from lake.tables import read_arrow
 from lake.views import served
@@ -50,9 +51,9 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
     topic, partition, offset = origin
     here = (pc.field("partition") == partition) & (pc.field("offset") == offset)
     mine = here & (pc.field("topic") == topic)
-    bronze = _rows(settings, table_named("bronze.events"), mine, ["arrival_time", "value"])
+    bronze = _rows(settings, table_named("bronze.events"), mine, ["arrival_time", "timestamp_ms", "value"])
     steps = [
-        Step("bronze.events", True, f"arrived {bronze[0]['arrival_time']:%Y-%m-%d %H:%M:%S.%f}, {_size(bronze[0])}")
+        Step("bronze.events", True, f"{_arrived(bronze[0])}, {_size(bronze[0])}")
         if bronze
         else Step("bronze.events", False, "not landed yet, or no such record: lakehouse stream status")
     ]
@@ -63,7 +64,8 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
                 story = f"{row['type']} {row['event_id']}, happened {row['event_time']:%Y-%m-%d %H:%M:%S.%f}"
                 steps += [Step(table.name, True, story), *_after(settings, table.name, row, stream)]
     for row in _rows(settings, table_named("silver.quarantine"), mine, ["rules", "duplicate_of"]):
-        steps.append(Step("silver.quarantine", True, "; ".join(_says(topic, rule) for rule in row["rules"])))
+        reasons = [f"{rule}: {rule_message(topic, rule)}" for rule in row["rules"]]
+        steps.append(Step("silver.quarantine", True, "; ".join(reasons)))
     for row in _rows(settings, table_named("silver.late"), mine, ["late_by_ms", "duplicate_of"]):
         steps.append(Step("silver.late", True, f"{row['late_by_ms'] / 60_000:.1f} minutes late{_copy_of(topic, row)}"))
     for row in _rows(settings, table_named("silver.duplicates"), mine, ["duplicate_of"]):
@@ -119,7 +121,7 @@ def _counting(
 ) -> list[dict[str, Any]]:
     """Find the rows of a job's table that an event counts in."""
     fields = sorted(set(re.findall(r"\be\.(\w+)", job.provenance.row_contains_event)))
-    values = ", ".join(f"{_literal(event.get(name))} as {name}" for name in fields)
+    values = ", ".join(f"{literal(event.get(name))} as {name}" for name in fields)
     return _asked(table, job.provenance.row_contains_event, places, f"with e as (select {values})", ", e")
 
 
@@ -135,17 +137,14 @@ def _asked(
     return found
 
 
-def _literal(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, datetime):
-        moment = value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        return f"arrow_cast('{moment}', 'Timestamp(Microsecond, Some(\"UTC\"))')"
-    return "'" + str(value).replace("'", "''") + "'" if isinstance(value, str) else str(value)
-
-
 def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[str]) -> list[dict[str, Any]]:
     return [row for path in served(settings, table) for row in read_arrow(path, which, columns).to_pylist()]
+
+
+def _arrived(row: dict[str, Any]) -> str:
+    if row["arrival_time"] is None:
+        return f"arrived at an unknown time, with the timestamp {row['timestamp_ms']} ms"
+    return f"arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S.%f}"
 
 
 def _size(row: dict[str, Any]) -> str:
@@ -155,11 +154,3 @@ def _size(row: dict[str, Any]) -> str:
 def _copy_of(topic: str, row: dict[str, Any]) -> str:
     first = row["duplicate_of"]
     return f", a copy of {topic}/{first['partition']}/{first['offset']}" if first else ""
-
-
-def _says(topic: str, rule: str) -> str:
-    tables = {table.name for table in landed_tables() if table.topic == topic}
-    for each in all_rules():
-        if each.name == rule and each.table in tables:
-            return f"{rule}: {each.description}"
-    return rule

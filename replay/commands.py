@@ -6,11 +6,11 @@ from functools import partial
 from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
+from config.terminal import Terminal, styled
 from lake.location import table_location
 from lake.locks import ensure_free
 from replay import manifest
@@ -21,7 +21,7 @@ from streaming.job import Job, downstream, job_named, jobs
 app = typer.Typer()
 replay = typer.Typer(help="Kappa: rebuild history, prove it, then serve it.", no_args_is_help=True)
 app.add_typer(replay, name="replay")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 NICENESS = 15
 """The niceness of a replay: it gets the CPU time that the live jobs leave."""
 
@@ -61,7 +61,7 @@ def run(
     """
     from config.spark import session
     from replay.run import run as run_replay
-    from streaming.commands import shown
+    from streaming.progress_display import shown
 
     settings = _capped(load_settings(), cores)
     ensure_free(settings, ["replay"])
@@ -89,20 +89,20 @@ def run(
 def verify(generation: Generation) -> None:
     """Compare a generation with the served tables and the batch layer, row by row; write its certificate.
 
-    Exit code 1 when a row differs without a reason.
+    It runs every check that `promote` runs; exit code 1 if a row differs without a reason or a rule is broken.
 
     Example: lakehouse replay verify 2
     """
     from config.spark import session
     from replay.certificate import verify as certify
+    from replay.checks import refuse_unfit
 
     settings = load_settings()
     todo = manifest.replay_of(settings, generation)
-    if todo.state == "running":
-        raise LakehouseError(f"Replay {generation} is not finished.", f"lakehouse replay run --resume {generation}")
+    refuse_unfit(settings, todo, todo.jobs_to_run())  # before Spark starts
     with console.status("Starting Spark …") as status:
         spark = session(settings, "lakehouse replay verify")
-        certificate = certify(spark, settings, todo, lambda what: status.update(f"Comparing {what} …"))
+        certificate = certify(spark, settings, todo, lambda what: status.update(f"Checking {what} …"))
     manifest.save(settings, replace(todo, state="verified"))
     for what, tables in certificate.values["against"].items():
         table = Table("table", "equal", "differing", "reasons", title=f"Generation {generation} against {what}")
@@ -111,10 +111,16 @@ def verify(generation: Generation) -> None:
             table.add_row(name, f"{each['equal']:,}", f"{sum(each['by_reason'].values()):,}", reasons or "–")
         console.print(table)
     console.print(f"The certificate: {manifest.folder(settings, generation) / 'certificate.html'}")
+    for each in certificate.values["notes"]:
+        console.print(f"! {each}", style="yellow")
+    for each in certificate.failures:
+        console.lines("✗ {table} breaks {rule}: {rows:,} rows.\n    {look}".format(**each), style="red")
     if certificate.unexplained:
         console.print(f"✗ {certificate.unexplained:,} rows differ without a reason.", style="red")
+    if certificate.unexplained or certificate.failures:
         raise typer.Exit(1)
-    console.print(f"✓ Nothing is unexplained. To serve it: lakehouse replay promote {generation}", style="green")
+    serve = f"lakehouse replay promote {generation}"
+    console.print(f"✓ Nothing is unexplained, no rule is broken. To serve it: {serve}", style="green")
 
 
 @replay.command()
@@ -128,14 +134,17 @@ def promote(
     """
     from config.spark import session
     from lake.catalog import keep_up
-    from replay.promotion import promote as switch
+    from replay import promotion
 
     settings = load_settings()
     todo = manifest.replay_of(settings, generation)
+    if promotion.is_promoted(settings, todo):  # as after a kill that came right after the switch
+        console.print(f"✓ Generation {generation} is served already.", style="green")
+        return
     ensure_free(settings, ["replay"])
     with console.status("Checking its quality …"):
         spark = session(settings, "lakehouse replay promote")
-        audit = switch(spark, settings, todo, accept, partial(keep_up, settings))
+        audit = promotion.promote(spark, settings, todo, accept, partial(keep_up, settings))
     audit.show(console)
     if not audit.passed:
         console.print("✗ Not promoted: the served tables stay as they are.", style="red")
@@ -178,7 +187,7 @@ def list_generations() -> None:
         mine = [name for name in names if served[name] == number]
         size = sum(table_location(settings, name, number).size() for name in names)
         about = known.get(number)
-        state = f"[green]served ({len(mine)} tables)[/]" if mine else about.state if about else "superseded"
+        state = styled(f"served ({len(mine)} tables)", "green") if mine else about.state if about else "superseded"
         versions = ", ".join(f"{n} v{v}" for n, v in about.versions.items() if v > 1) if about else ""
         table.add_row(
             str(number),

@@ -10,7 +10,8 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from lake import generations
 from lake.generations import Source, TableGenerations
-from lake.location import Location, storage, table_location
+from lake.location import Location, storage
+from streaming.code_version import code_version
 from streaming.job import Job, job_named
 
 State = Literal["running", "built", "verified", "dropped"]
@@ -25,6 +26,9 @@ class Replay:
     source: Source
     starting: str
     versions: dict[str, int]
+    code: dict[str, str] = field(default_factory=dict)
+    """The code version of every job; a replay is resumed, verified and promoted only with the same code."""
+
     state: State = "running"
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
@@ -60,8 +64,9 @@ def save(settings: Settings, replay: Replay) -> None:
 def replays(settings: Settings) -> list[Replay]:
     """List all replays by generation, dropped ones included."""
     folders = (storage(settings) / "replays").children("g*")
-    texts = [text for each in folders if (text := (each / "manifest.json").read())]
-    return sorted((Replay(**json.loads(text)) for text in texts), key=lambda each: each.generation)
+    hint = "Its tables stay as they are, but it cannot be continued or promoted. Remove it: rm -r"
+    found = [(each / "manifest.json").read_json(f"{hint} '{each}'") for each in folders]
+    return sorted((Replay(**values) for values in found if values is not None), key=lambda each: each.generation)
 
 
 def replay_of(settings: Settings, generation: int) -> Replay:
@@ -91,18 +96,15 @@ def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> R
     """Create the manifest of a replay in the next generation; tables that the jobs only read stay the served ones."""
     served = generations.live(settings)
     tables = [name for job in jobs for name in job.writes if name in served]
-    last = max(
-        (number for table in generations.replayable_tables() for number in generations.built(settings, table)),
-        default=1,
-    )
-    last = max([last, *(each.generation for each in replays(settings))])
+    number = generations.unused(settings)
     return Replay(
-        generation=last + 1,
+        generation=number,
         jobs=[job.name for job in jobs],
         source=source,
         starting=starting,
         versions={job.name: job.version for job in jobs},
-        generation_by_table=served | dict.fromkeys(tables, last + 1),
+        code={job.name: code_version(job) for job in jobs if job.module},
+        generation_by_table=served | dict.fromkeys(tables, number),
     )
 
 
@@ -116,16 +118,9 @@ def drop(settings: Settings, replay: Replay, refresh: Callable[[], None]) -> int
         raise LakehouseError(
             f"Generation {replay.generation} is served: it cannot be dropped.", "lakehouse replay rollback   (first)"
         )
-    own = f"g{replay.generation}"
-    paths = [table_location(settings, name, replay.generation) for name in replay.tables]
-    for path in paths:
-        if path.exists():
-            (path / generations.DROPPING).write("")
-    refresh()
-    paths += [storage(settings) / "checkpoints" / own]
-    paths += [table_location(settings, name) / own for name in ("ops.ledger", "ops.batches")]
-    freed = sum(path.size() for path in paths)
-    save(settings, replace(replay, state="dropped"))
-    for path in paths:
-        path.remove()
-    return freed
+
+    def before_removal() -> None:
+        refresh()
+        save(settings, replace(replay, state="dropped"))
+
+    return generations.remove(settings, replay.tables, replay.generation, before_removal)

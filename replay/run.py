@@ -15,8 +15,10 @@ from lake.costs import measured, record_cost
 from lake.location import table_location, warehouse
 from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
+from replay.checks import refuse_other_code
 from replay.manifest import Replay, save
 from streaming.checkpoint import last_checkpoint
+from streaming.dropped_rows import refuse_dropped_rows
 from streaming.job import Job
 from streaming.progress import OnProgress
 from streaming.runner import Runner
@@ -36,13 +38,16 @@ def run(
 
     jobs: the jobs to run, if they are not the project's own, as when a change of logic is tried out.
     """
+    jobs = jobs or replay.jobs_to_run()
+    refuse_other_code(replay, jobs)
+    for job in jobs:
+        refuse_dropped_rows(job, settings, replay.target)
     with single_writer(settings, [LOCK]):
         # The pointer must exist before a second generation does: views read it to choose one.
         create_missing([generations.TABLE], settings)
         save(settings, replay)
         failpoint("after replay manifest")
         began = time.monotonic()
-        jobs = jobs or replay.jobs_to_run()
         followers = [job for job in jobs if not job.topics]
         if any(last_checkpoint(job, settings, replay.generation).table_offsets() for job in followers):
             # Their watermark delay was set by what had landed when the first of them started. Records that reached
@@ -65,13 +70,31 @@ def run(
 def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) -> None:
     """Finalize a job's rows up to the event time that the live job would have reached after the same events.
 
-    A replay's own watermark delay is longer, because its log was read out of order; but it has read everything.
+    A replay's own watermark delay is longer, because its log was read out of order; but it has read everything. Rows
+    that were closed on request are served as final, so they are closed here too.
     """
     reached = [_reached(name, replay, settings) for name in job.reads]
-    closed_until = min((moment for moment in reached if moment), default=None)
+    moments = [
+        min((moment for moment in reached if moment), default=None),
+        _closed_on_request(job, replay, settings),
+    ]
+    closed_until = max((moment for moment in moments if moment), default=None)
     known = batch_log.closed_until(settings, job.name, replay.generation)
     if closed_until and (known is None or known < closed_until):
         close(job, settings, spark, replay.target, closed_until)
+
+
+def _closed_on_request(job: Job, replay: Replay, settings: Settings) -> datetime | None:
+    """Return up to where a request has closed the served rows, if the replay has every record landed before it."""
+    served = generations.serving(settings)
+    request = batch_log.last_request(settings, job.name, served.of_job(job))
+    if request is None:
+        return None
+    known, mine = (target.of_table("silver.late") for target in (served, replay.target))
+    landed = ledger.landed_up_to(settings, ledger.LANDING, mine)
+    before = ledger.landed_up_to(settings, ledger.LANDING, known, by=request["recorded_at"])
+    has_all = all(landed.get(partition, 0) >= end for partition, end in before.items())
+    return request["closed_until"] if has_all else None
 
 
 def _reached(name: str, replay: Replay, settings: Settings) -> datetime | None:

@@ -1,11 +1,13 @@
 """Checkpoints and their epochs: where a job continues, and why a lost checkpoint is an error.
 
 A job's checkpoint is `checkpoints/g<generation>/<job>/e<epoch>`. Delta stores the last batch written in each
-epoch, so an epoch may never start twice: a lost checkpoint is an error, and `reset` starts the next epoch where the
-last complete batch in the ledger ended. A log other than the one that was landed before is an error too.
+epoch, so an epoch may never start twice: a lost checkpoint is an error. For landing, `reset` starts the next epoch
+where the last complete batch in the ledger ended; a job that reads tables is rebuilt in a new generation
+(streaming/rebuild.py). A log other than the one that was landed before is an error too.
 """
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -14,10 +16,12 @@ import pyarrow as pa
 
 from config.declarations import table_named
 from config.errors import LakehouseError
+from config.files import DamagedFileError
 from config.kafka import end_offsets
 from config.settings import Settings
-from lake import ledger
+from lake import ledger, losses
 from lake.location import Location, storage, table_location
+from streaming.checkpoint_files import ensure_readable, logged
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -25,7 +29,7 @@ from streaming.topic_identity import ensure_same_log
 
 _RESET = {
     True: "continues where its tables end; no row is lost or duplicated",
-    False: "empties its table and rebuilds it from its input tables",
+    False: "rebuilds it and what depends on it next to the served tables, then switches",
 }
 
 
@@ -41,25 +45,52 @@ class Checkpoint:
 
     def watermark(self, batch: int) -> datetime | None:
         """Read the watermark of a batch; None without state, or before the first event."""
-        milliseconds = int(_logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
+        milliseconds = int(logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
 
     def table_offsets(self) -> list[dict[str, Any]]:
         """Read the end offsets of the last batch that was started, one for each input table."""
         started = sorted((self.location / "offsets").children("[0-9]*"), key=lambda file: int(file.name))
-        lines = (started[-1].read() or "").splitlines()[2:] if started else []
-        return [json.loads(line) for line in lines if line.startswith("{")]
+        return self._table_ends(int(started[-1].name)) if started else []
+
+    def unfinished(self) -> int | None:
+        """Return the batch that was started and not completed: the next run repeats it."""
+        started, done = (
+            max((int(file.name) for file in (self.location / kind).children("[0-9]*")), default=-1)
+            for kind in ("offsets", "commits")
+        )
+        return started if started > done else None
 
     def records(self, batch: int) -> int:
         """Count the log offsets of a batch."""
+        return sum(end - start for start, end in self.offsets(batch).values())
+
+    def offsets(self, batch: int) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return the log offsets of a batch: by topic and partition, the first, and the one after the last."""
         before = self.location / "offsets" / str(batch - 1)
-        low = _logged(before, 2) if before.exists() else _logged(self.location / "sources" / "0" / "0", -1)
-        high = _logged(self.location / "offsets" / str(batch), 2)
-        return sum(
-            end - low.get(topic, {}).get(partition, 0)
+        low = logged(before, 2) if before.exists() else logged(self.location / "sources" / "0" / "0", -1)
+        high = logged(self.location / "offsets" / str(batch), 2)
+        return {
+            (topic, int(partition)): (low.get(topic, {}).get(partition, 0), end)
             for topic, ends in high.items()
             for partition, end in ends.items()
-        )
+        }
+
+    def commits(self, batch: int) -> dict[str, tuple[int, int]]:
+        """Return the commits of its input tables that a batch reads: by table id, the first and the last."""
+        low, high = ({end["reservoirId"]: end for end in self._table_ends(number)} for number in (batch - 1, batch))
+        found = {}
+        for table, end in high.items():
+            # An index below 0 points before the first file of a version: that version is not read yet.
+            last = end["reservoirVersion"] - (end["index"] < 0)
+            first = low[table]["reservoirVersion"] if table in low else 0
+            if first <= last:
+                found[table] = (first, last)
+        return found
+
+    def _table_ends(self, batch: int) -> list[dict[str, Any]]:
+        lines = ((self.location / "offsets" / str(batch)).read() or "").splitlines()[2:]
+        return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 def open_checkpoint(
@@ -71,7 +102,8 @@ def open_checkpoint(
     epoch = max([*_epochs(folder), *recorded], default=1)
     location = folder / f"e{epoch}"
     started = bool((location / "offsets").children("[0-9]*"))
-    if epoch > 1:
+    ensure_readable(location)
+    if epoch > 1 and job.topics:
         fresh = _start_file(folder, epoch).exists() and not _committed(job, settings, generation, epoch)
     else:
         fresh = not _has_rows(job, settings, generation)
@@ -82,13 +114,10 @@ def open_checkpoint(
             "starting from the beginning would land everything a second time.",
             f"lakehouse stream reset {job.name}   ({_RESET[bool(job.topics)]})",
         )
-    if not job.topics and not started and epoch > 1:
-        # Here, not in reset(): until the job runs again, old rows are better than none.
-        _empty(job, settings, generation)
     if reads_log:
         ensure_same_log(job, settings, folder)
     ensure_same_code(job, folder, allow_code_change=allow_code_change)
-    values = json.loads(_start_file(folder, epoch).read() or "{}")
+    values = _start_file(folder, epoch).read_json(f"lakehouse stream reset {job.name}")
     if not values:
         return Checkpoint(epoch, location)
     return Checkpoint(epoch, location, json.dumps(values["offsets"]), values["landed"])
@@ -101,17 +130,18 @@ def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkp
     return Checkpoint(epoch, folder / f"e{epoch}")
 
 
-def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
-    """Start a new epoch: on the log, after the last complete batch in the ledger; on tables, at their first commit."""
+def reset(job: Job, settings: Settings, generation: int = 1, *, accept_loss: str | None = None) -> Checkpoint:
+    """Start a new epoch of a job that reads the log, after the last complete batch in the ledger.
+
+    accept_loss: why to go on although Kafka no longer has records that the job has not landed.
+    """
     folder = job_folder(job.name, settings, generation)
     ensure_same_log(job, settings, folder)
+    _account_for_losses(job, settings, generation, accept_loss)
     epoch = max([*_epochs(folder), *_recorded_epochs(job, settings, generation)], default=0) + 1
     while _committed(job, settings, generation, epoch):  # by a batch that never finished
         epoch += 1
-    if not job.topics:
-        _start_file(folder, epoch).write("{}")
-        return Checkpoint(epoch, folder / f"e{epoch}")
-    landed = ledger.landed_up_to(settings, job.name, generation)
+    landed = losses.accounted_up_to(settings, job.name, generation)
     # -2 is Kafka's "earliest": nothing of that partition has landed yet.
     offsets = by_topic({partition: landed.get(partition, -2) for partition in end_offsets(settings, job.topics)})
     last = archived_up_to(settings)
@@ -119,12 +149,37 @@ def reset(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     return Checkpoint(epoch, folder / f"e{epoch}", json.dumps(offsets), last)
 
 
-def _empty(job: Job, settings: Settings, generation: int) -> None:
-    """Empty the tables of a job whose state is gone: its input tables are complete, and the job rebuilds its own."""
-    for name in job.writes:
-        location = table_location(settings, name, generation)
-        if location.is_table():
-            location.table().delete()
+def lost_ranges(job: Job, settings: Settings, generation: int) -> losses.Ranges:
+    """Return the offsets that a job would read next and that Kafka no longer has."""
+    first, begun = last_checkpoint(job, settings, generation).location / "sources" / "0" / "0", dict[str, Any]()
+    with suppress(DamagedFileError):  # a reset is the way out of a damaged checkpoint
+        begun = logged(first, -1) if first.exists() else {}
+    positions = {(topic, int(part)): offset for topic, parts in begun.items() for part, offset in parts.items()}
+    return losses.find(settings, positions | losses.accounted_up_to(settings, job.name, generation))
+
+
+def describe_lost(job: Job, settings: Settings, generation: int) -> str:
+    """List the offsets that a job would read next and that Kafka no longer has, if Kafka answers."""
+    with suppress(LakehouseError):
+        return losses.describe(lost_ranges(job, settings, generation)) if job.topics else ""
+    return ""
+
+
+def _account_for_losses(job: Job, settings: Settings, generation: int, reason: str | None) -> None:
+    """Record what Kafka no longer has as lost; without a reason, raise an error that names it."""
+    lost = lost_ranges(job, settings, generation)
+    if lost and reason:
+        losses.record(settings, job.name, lost, reason)
+    elif lost:
+        raise LakehouseError(
+            f"Kafka no longer has {losses.describe(lost)}, which '{job.name}' has not landed: they are lost.",
+            f'lakehouse stream reset {job.name} --accept-loss "REASON"   (records them in the ledger as lost)',
+        )
+    elif reason is not None:
+        raise LakehouseError(
+            f"'{job.name}' has no loss to accept: nothing that it has not read is missing.",
+            f"lakehouse stream reset {job.name}",
+        )
 
 
 def archived_up_to(settings: Settings) -> dict[str, int]:
@@ -137,12 +192,6 @@ def archived_up_to(settings: Settings) -> dict[str, int]:
             topic = file["partition.topic"]
             last[topic] = max(last.get(topic, -1), file.get("max.offset") or 0)
     return last
-
-
-def _logged(file: Location, line: int) -> dict[str, Any]:
-    """Read a line of a file in Spark's checkpoint."""
-    text = (file.read() or "").splitlines()[line]
-    return dict(json.loads(text[text.index("{") :]))  # some lines start with a version, such as v1
 
 
 def job_folder(job: str, settings: Settings, generation: int) -> Location:

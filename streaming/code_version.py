@@ -14,8 +14,6 @@ Left out on purpose, because a change there cannot change a row or is detected i
 A checkpoint and the batch layer use this version and no other.
 """
 
-import importlib
-import inspect
 import json
 import types
 from collections.abc import Iterator, Mapping
@@ -23,13 +21,14 @@ from dataclasses import fields, is_dataclass
 from functools import partial
 from typing import Any
 
+from config import git
 from config.declarations import Table, table_named, tables
 from config.errors import LakehouseError
 from config.settings import ROOT
 from lake.location import Location
 from streaming.code_graph import WHOLE, Reached, Source, digest, reach
 from streaming.job import Job
-from streaming.landing.parse import Contract, contracts
+from streaming.landing.contract import Contract, contracts
 
 FILE = "logic.json"
 LANDING = ("streaming.landing",)
@@ -92,38 +91,33 @@ def ensure_same_code(job: Job, folder: Location, *, allow_code_change: bool = Fa
         raise LakehouseError(
             f"The code of '{job.name}' has changed under its checkpoint, but its version is still {job.version}."
             f"\n{_changes(before, parts)}",
-            f"If the results differ, raise `version` in {job.module.replace('.', '/')}.py and run: lakehouse "
+            f"If the results differ, raise `version` in {module_path(job.module)} and run: lakehouse "
             f"replay run --jobs {job.name}\n"
             f"If they stay the same: lakehouse stream run {job.name} --allow-code-change",
         )
-    now = {"version": job.version, "code_version": version_of(parts), "parts": parts, "source": source(job)}
-    (folder / FILE).write(json.dumps(now))
+    now = {"version": job.version, "code_version": version_of(parts), "parts": parts}
+    (folder / FILE).write(json.dumps(now | _origin(job, before, now["code_version"])))
 
 
 def recorded(folder: Location) -> dict[str, Any] | None:
     """Read the code that started a checkpoint; records of older releases have no `code_version`."""
-    text = (folder / FILE).read()
-    return dict(json.loads(text)) if text else None
+    return (folder / FILE).read_json(f"If the code of the job has not changed since it ran last: rm '{folder / FILE}'")
 
 
-def source(job: Job) -> str:
-    """Return the source of a job's module; saved with the checkpoint, it can later compute the old results again."""
-    return inspect.getsource(importlib.import_module(job.module))
+def module_path(module: str) -> str:
+    """Return the file of a module of this project."""
+    return f"{module.replace('.', '/')}.py"
 
 
-def previous_job(folder: Location, name: str) -> Job | None:
-    """Load the job from the source saved with a checkpoint; None if there is no source, or an import in it fails."""
-    saved = recorded(folder)
-    if not saved or "source" not in saved:
-        return None
-    module = types.ModuleType(f"previous_{name}")
-    code = compile(str(saved["source"]), f"{name} (previous)", "exec")
-    try:
-        exec(code, module.__dict__)  # noqa: S102 - our own code, saved
-    except ImportError:
-        return None
-    job: Job = module.job()
-    return job
+def _origin(job: Job, before: Mapping[str, Any] | None, code_version: object) -> dict[str, str | None]:
+    """Return the module and the commit from which git can give a job's code again; no commit if it was not committed.
+
+    A change that leaves the code version as it is, as of a comment, keeps the commit that was recorded.
+    """
+    commit = git.commit_with(module_path(job.module))
+    if commit is None and before and before.get("code_version") == code_version and "commit" in before:
+        return {"module": before["module"], "commit": before["commit"]}
+    return {"module": job.module, "commit": commit}
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:

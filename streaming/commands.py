@@ -1,36 +1,37 @@
-"""Commands of the streaming jobs: stream run, list, status, reset."""
+"""Commands of the streaming jobs: stream run, list, status; those that repair a job are in repair_commands."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Annotated
 
 import typer
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
 from config.kafka import end_offsets
 from config.settings import Settings, load_settings
 from config.spark import session
-from lake import batch_log, ledger
+from config.terminal import Terminal
+from lake import batch_log, ledger, losses
 from lake.costs import Cost, measured, record_cost
 from lake.generations import TableGenerations, serving
 from lake.location import warehouse
 from lake.locks import ensure_free, holder, single_writer
+from streaming import repair_commands
 from streaming.checkpoint import last_checkpoint
-from streaming.checkpoint import reset as reset_checkpoint
 from streaming.dropped_rows import dropped_rows
 from streaming.job import Job, job_named, jobs
-from streaming.progress import OnProgress, Progress, commits_behind, last_progress
+from streaming.progress import Progress, commits_behind, last_progress
+from streaming.progress_display import print_failure, shown
 from streaming.runner import Runner
 from streaming.windows import closing
 
 app = typer.Typer()
 stream = typer.Typer(help="The Spark jobs: run, list, status, reset.", no_args_is_help=True)
 app.add_typer(stream, name="stream")
-console = Console(highlight=False, soft_wrap=True)
+for command in (repair_commands.reset, repair_commands.bisect, repair_commands.set_aside):
+    stream.command()(command)
+console = Terminal()
 
 Names = Annotated[list[str] | None, typer.Argument(metavar="[JOB]…", help="Jobs to run; all of them by default.")]
 
@@ -42,6 +43,7 @@ def run(
     allow_code_change: Annotated[
         bool, typer.Option("--allow-code-change", help="Assert that the changed code gives the same results.")
     ] = False,
+    retry: Annotated[bool, typer.Option(help="Try a batch again that has failed too often.")] = False,
     close: Annotated[bool, typer.Option(help="Then finalize the windows and orders that are still open.")] = False,
 ) -> None:
     """Run jobs and show their progress; Ctrl-C stops them cleanly, and the next run continues from there.
@@ -56,7 +58,7 @@ def run(
             end_offsets(settings, job.topics[:1])  # report a broker that is down before Spark starts
     with console.status("Starting Spark …"):
         spark = session(settings, "lakehouse stream")
-    runner = Runner(settings, spark, allow_code_change=allow_code_change)
+    runner = Runner(settings, spark, allow_code_change=allow_code_change, retry=retry)
     last = run_watched(runner, chosen, until_caught_up=until_caught_up or close, console=console)
     for progress in last:
         console.print(f"{progress.job}: {progress.done:,} rows read, {progress.waiting:,} waiting.")
@@ -103,32 +105,18 @@ def status() -> None:
     )
 
 
-@stream.command()
-def reset(name: Annotated[str, typer.Argument(metavar="JOB", help="The job whose checkpoint is reset.")]) -> None:
-    """Reset a job's checkpoint; no row is lost or duplicated.
-
-    Landing continues where its tables end; a job that reads tables rebuilds its own table when it next runs.
-
-    Example: lakehouse stream reset landing
-    """
-    settings = load_settings()
-    job = job_named(name)
-    with single_writer(settings, [job.name]):
-        checkpoint = reset_checkpoint(job, settings, serving(settings).of_job(job))
-    where = "after the last complete batch in the ledger" if job.topics else "from the first row of its input tables"
-    console.print(f"'{name}' will continue in epoch {checkpoint.epoch}, {where}.")
-
-
 def run_measured(
-    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console
+    runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Terminal
 ) -> tuple[list[Progress], Cost]:
     """Run jobs and show their progress; return the last progress of each, and the cost."""
     with measured(runner.spark, warehouse(runner.settings)) as cost, shown(console) as on_progress:
-        last = runner.run(chosen, until_caught_up=until_caught_up, on_progress=on_progress)
+        # A live run goes on without a job that failed, so its error is printed at once.
+        on_failure = None if until_caught_up else partial(print_failure, console)
+        last = runner.run(chosen, until_caught_up=until_caught_up, on_progress=on_progress, on_failure=on_failure)
     return last, cost
 
 
-def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Console) -> list[Progress]:
+def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, console: Terminal) -> list[Progress]:
     """Run jobs, show their progress, and record the cost."""
     last, cost = run_measured(runner, chosen, until_caught_up=until_caught_up, console=console)
     records = sum(each.done for each in last if job_named(each.job).topics)
@@ -138,51 +126,11 @@ def run_watched(runner: Runner, chosen: list[Job], *, until_caught_up: bool, con
     return last
 
 
-@contextmanager
-def shown(console: Console) -> Iterator[OnProgress]:
-    """Show the progress of jobs: in a live table on a terminal, elsewhere with a line for each batch."""
-    if not console.is_terminal:
-        yield _print_batches(console)
-        return
-    with Live(console=console, refresh_per_second=4) as live:
-        yield lambda progress: live.update(_table(progress))
-
-
 def _chosen(names: list[str] | None) -> list[Job]:
     return [job_named(name) for name in names] if names else list(jobs().values())
 
 
-def _table(progress: list[Progress]) -> Table:
-    table = Table("job", "state", "batch", "records", "records/s", "waiting", "last batch")
-    for each in progress:
-        table.add_row(
-            each.job,
-            each.state if each.batch >= 0 else "first batch …",
-            str(max(each.batch, 0)),
-            f"{each.done:,}",
-            f"{each.rows_per_second:,.0f}",
-            f"{each.waiting:,}",
-            f"{each.batch_seconds:.1f} s",
-        )
-    return table
-
-
-def _print_batches(console: Console) -> OnProgress:
-    printed: dict[str, int] = {}
-
-    def on_progress(progress: list[Progress]) -> None:
-        for each in progress:
-            if each.batch != printed.get(each.job, -1):
-                printed[each.job] = each.batch
-                console.print(
-                    f"{each.job}: batch {each.batch}, {each.done:,} records, "
-                    f"{each.rows_per_second:,.0f}/s, {each.waiting:,} waiting"
-                )
-
-    return on_progress
-
-
-def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Console) -> None:
+def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], console: Terminal) -> None:
     """Finalize the open rows of the jobs, one job after the other."""
     with single_writer(settings, [job.name for job in chosen]):
         for job in chosen:
@@ -190,7 +138,7 @@ def close_open(settings: Settings, spark: SparkSession, chosen: list[Job], conso
                 console.print(f"{job.name}: all rows before {closed_until:%Y-%m-%d %H:%M:%S} are final.")
 
 
-def show_dropped_rows(settings: Settings, target: TableGenerations, console: Console) -> None:
+def show_dropped_rows(settings: Settings, target: TableGenerations, console: Terminal) -> None:
     """Print each job that refuses to start because Spark has dropped rows of it."""
     for job in jobs().values():
         if error := dropped_rows(job, settings, target):
@@ -202,7 +150,7 @@ def _landing_status(settings: Settings, job: Job, target: TableGenerations) -> l
     generation = target.of_job(job)
     entries = [row for row in ledger.entries(settings, [job.name]) if row["generation"] == generation]
     ends = end_offsets(settings, job.topics)
-    landed = ledger.landed_up_to(settings, job.name, generation)
+    landed = losses.accounted_up_to(settings, job.name, generation)
     lag = sum(max(end - landed.get(partition, 0), 0) for partition, end in ends.items())
     last = entries[-1] if entries else None
     return [

@@ -39,6 +39,9 @@ class Bounded:
     pick_first_by: Order = ()
     """If the transformation returns several rows of one key: the order whose first row is kept."""
 
+    late_parts: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """By total, the column that holds its late part, if the job handles late rows."""
+
     max_event_gap: timedelta | None = timedelta(0)
     """How far apart two events of different days can be and still count in one row; None if unbounded."""
 
@@ -50,6 +53,10 @@ class Provenance:
     row_contains_event: str = "false"
     row_affected_by_event: str = ""
     """Rows that an event may change without counting in them, as with ranks; empty: only rows that contain it."""
+
+    shared_columns: tuple[str, ...] = ()
+    """Columns that have the same value in a row and in all events that it depends on; a comparison that recomputes
+    rows reads only these events."""
 
 
 @dataclass(frozen=True)

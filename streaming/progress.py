@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql.streaming.listener import StreamingQueryProgress
@@ -13,6 +14,7 @@ from lake.generations import TableGenerations
 from lake.location import Location, table_location
 from streaming.checkpoint import job_folder
 from streaming.job import Job
+from streaming.kafka.waiting import waiting_for_kafka
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ OnProgress = Callable[[list[Progress]], None]
 
 def last_progress(job: str, settings: Settings, generation: int) -> Progress | None:
     """Read the saved progress of a job; any process may have run it."""
-    text = _file(job, settings, generation).read()
-    return Progress(**json.loads(text)) if text else None
+    file = _file(job, settings, generation)
+    values = file.read_json(f"It only reports what the job did last: rm '{file}'")
+    return None if values is None else Progress(**values)
 
 
 class RunningQuery:
@@ -52,6 +55,9 @@ class RunningQuery:
     def __init__(self, job: Job, query: StreamingQuery, settings: Settings, target: TableGenerations) -> None:
         """Track a job's query from now on."""
         self.job, self.query = job, query
+        self.waiting_since: datetime | None = None
+        """Since when it waits for Kafka to answer before it goes on."""
+
         self._settings, self._target = settings, target
         self._last_report: str | None = None
         self._waiting = 0
@@ -93,7 +99,7 @@ class RunningQuery:
         states = self._last.get("stateOperators", [])
         return Progress(
             job=self.job.name,
-            state="running" if self.query.isActive else "stopped",
+            state=self._state(),
             batch=int(self._last.get("batchId", -1)),
             done=self._done,
             waiting=self._waiting,
@@ -103,6 +109,11 @@ class RunningQuery:
             kept_bytes=sum(state["memoryUsedBytes"] for state in states),
             watermark=self._last.get("eventTime", {}).get("watermark"),
         )
+
+    def _state(self) -> str:
+        if self.waiting_since:
+            return waiting_for_kafka(self.waiting_since)
+        return "running" if self.query.isActive else "stopped"
 
     def _rows(self, progress: dict[str, Any]) -> int:
         # Landing reads its rows more than once, and Spark counts each read: for the log, count offsets instead.

@@ -1,38 +1,38 @@
-"""The runner: jobs -> streaming queries. The only readStream and writeStream of the project."""
+"""The runner: jobs -> streaming queries. The only writeStream of the project."""
 
 import threading
 import time
 from collections.abc import Callable
-from datetime import timedelta
-from functools import cache
+from datetime import UTC, datetime
+from functools import cache, partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from config.declarations import table_named
-from config.kafka import spark_source_options
+from config.errors import LakehouseError
 from config.settings import Settings
 from config.signals import stop_on_signal
 from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
-from lake.ledger import disorder
-from lake.location import table_location
 from lake.locks import single_writer
 from lake.tables import create_missing
-from streaming.checkpoint import Checkpoint, archived_up_to, open_checkpoint
-from streaming.dropped_rows import dropped_in_batch, refuse_dropped_rows
-from streaming.job import LOG, Job, in_stages
+from streaming.checkpoint import Checkpoint, archived_up_to, describe_lost, last_checkpoint, open_checkpoint
+from streaming.dropped_rows import dropped_in_batch, dropped_rows, refuse_dropped_rows
+from streaming.failures import Failures, OnFailure
+from streaming.job import Job, in_stages
 from streaming.job import jobs as all_jobs
+from streaming.kafka.waiting import answers
 from streaming.landing.archive import fill_gap
 from streaming.progress import OnProgress, Progress, RunningQuery
-from streaming.query_errors import explain_failure
+from streaming.query_errors import explain_failure, kafka_is_away
+from streaming.sources import Sources
+from streaming.tries import count_failure, failing_too_often, forget_failures
 from streaming.windows.late import refuse_unknown
 from streaming.windows.salting import as_configured
 
 STOP_SECONDS = 60
 LIVE_SECONDS, CATCHING_UP_SECONDS = 0.5, 0.1
 RECORDS_WORTH_COMPILING = 20_000
-ARCHIVE = "bronze.events"
 
 
 class Runner:
@@ -45,41 +45,70 @@ class Runner:
         target: TableGenerations | None = None,
         *,
         allow_code_change: bool = False,
+        retry: bool = False,
     ) -> None:
-        """Run jobs on a session; target: the served generations by default, or those that a replay builds."""
+        """Run jobs on a session; target: the served generations by default, or those that a replay builds.
+
+        retry: try a batch again that has failed too often.
+        """
         self.settings = settings
         self.spark = spark
         self.target = target or serving(settings)
         self.superseded = False
-        self._allow_code_change = allow_code_change
+        self._allow_code_change, self._retry = allow_code_change, retry
         self._stopping = threading.Event()
+        self._failures = Failures(None)
+        self._counted: dict[str, bool] = {}
+        """By job whose batch has failed: whether that counts as a try of the batch."""
 
-    def run(self, jobs: list[Job], *, until_caught_up: bool, on_progress: OnProgress | None = None) -> list[Progress]:
-        """Run the jobs, report their progress, and stop them cleanly; return the last progress of each."""
+    def run(
+        self,
+        jobs: list[Job],
+        *,
+        until_caught_up: bool,
+        on_progress: OnProgress | None = None,
+        on_failure: OnFailure | None = None,
+    ) -> list[Progress]:
+        """Run the jobs, report their progress, and stop them cleanly; return the last progress of each.
+
+        The error of one job stops that job alone. It is reported when it occurs, and raised when the run ends.
+        """
         refuse_unknown(self.settings.streaming.late, [name for name, job in all_jobs().items() if job.handles_late])
         jobs = as_configured(jobs, self.settings)
         # To catch up, a job starts when the jobs that write its input tables have ended. Live, all jobs run at once.
         stages = in_stages(jobs) if until_caught_up else [jobs]
-        poll_seconds = CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS
         running: list[RunningQuery] = []
+        self._failures = Failures(on_failure)
         with single_writer(self.settings, [self.target.lock(job) for job in jobs]), stop_on_signal(self._stopping):
             try:
                 for stage in stages:
                     if not self._stopping.is_set():
-                        running += [self._started(job, until_caught_up) for job in stage]
-                        self._poll(running, on_progress, poll_seconds)
+                        started = (
+                            self._started(job, until_caught_up=until_caught_up, retry=self._retry) for job in stage
+                        )
+                        running += filter(None, started)
+                        self._poll(running, until_caught_up, on_progress)
             finally:
                 self._stop(running)
-            return [query.progress() for query in running]
+        self._failures.raise_any()
+        return [query.progress() for query in running]
 
     def stop(self) -> None:
         """Ask a run in another thread to stop; it ends after the current batch."""
         self._stopping.set()
 
-    def _started(self, job: Job, until_caught_up: bool) -> RunningQuery:
-        return RunningQuery(job, self._start(job, until_caught_up), self.settings, self.target)
+    def _started(self, job: Job, *, until_caught_up: bool, retry: bool) -> RunningQuery | None:
+        """Start a job; return None if it refuses to start, or if it reads what a failed job of this run writes."""
+        if until_caught_up and self._failures.add_if_downstream(job):
+            return None
+        try:
+            query = self._start(job, until_caught_up=until_caught_up, retry=retry)
+        except LakehouseError as error:
+            self._failures.add(job, error)
+            return None
+        return RunningQuery(job, query, self.settings, self.target)
 
-    def _start(self, job: Job, until_caught_up: bool) -> StreamingQuery:
+    def _start(self, job: Job, *, until_caught_up: bool, retry: bool) -> StreamingQuery:
         refuse_dropped_rows(job, self.settings, self.target)
         generation = self.target.of_job(job)
         checkpoint = open_checkpoint(
@@ -89,11 +118,15 @@ class Runner:
             reads_log=self.target.source == "kafka",
             allow_code_change=self._allow_code_change,
         )
+        if retry:
+            forget_failures(checkpoint)
+        if error := self._too_often(job, checkpoint):
+            raise error
         for name in (*job.reads, *job.writes):
             create_missing([name], self.settings, self.target.of_table(name))
-        streams = {LOG: self._log(job, checkpoint)} if job.topics else {name: self._table(name) for name in job.reads}
+        sources = Sources(self.settings, self.spark, self.target, live=not until_caught_up)
         writer = (
-            job.apply(streams)
+            job.apply(sources.streams(job, checkpoint.starting_offsets, checkpoint.landed))
             .writeStream.queryName(job.name)
             .outputMode(job.query.output_mode)
             .option("checkpointLocation", str(checkpoint.location))
@@ -104,49 +137,6 @@ class Runner:
         configured = self.settings.streaming
         seconds = configured.trigger_seconds if job.topics else configured.table_trigger_seconds
         return writer.trigger(processingTime=f"{seconds} seconds").start()
-
-    def _log(self, job: Job, checkpoint: Checkpoint) -> DataFrame:
-        if self.target.source == "bronze":
-            return self._archive(job)
-        starting = checkpoint.starting_offsets if checkpoint.starting_offsets != "earliest" else self.target.starting
-        return (
-            self.spark.readStream.format("kafka")
-            .options(**spark_source_options(self.settings))
-            .option("subscribe", ",".join(job.topics))
-            .option("startingOffsets", starting)
-            .option("maxOffsetsPerTrigger", self.settings.streaming.records_per_batch)
-            .option("includeHeaders", True)
-            .load()
-        )
-
-    def _archive(self, job: Job) -> DataFrame:
-        """Read the archive as a stream in place of the log: its commits keep the order in which records were read."""
-        records = (
-            self.spark.readStream.format("delta")
-            .option("startingVersion", 0)
-            .option("maxBytesPerTrigger", self.settings.streaming.archive_bytes_per_batch)
-            .load(str(table_location(self.settings, ARCHIVE)))
-        )
-        return records.filter(records.topic.isin(*job.topics)).withColumnRenamed("arrival_time", "timestamp")
-
-    def _table(self, name: str) -> DataFrame:
-        """Read a table as a stream, commit by commit from the first, so that rows arrive in the order they landed."""
-        table = table_named(name)
-        generation = self.target.of_table(name)
-        rows = (
-            self.spark.readStream.format("delta")
-            .option("startingVersion", 0)
-            .load(str(table_location(self.settings, table.name, generation)))
-        )
-        if table.disorder is None:
-            return rows
-        delay = table.disorder + timedelta(minutes=self.settings.streaming.skew_minutes)
-        if self.target.replay == generation:
-            # A replay does not put late rows aside, and it reads the log at another rate: only its ledger has the
-            # disorder of its rows. Never less than live: the replay becomes the live job, and a watermark never
-            # moves back.
-            delay = max(delay, disorder(self.settings, str(table.topic or table.lateness_of), generation))
-        return rows.withWatermark("event_time", f"{int(delay.total_seconds()) + 1} seconds")
 
     def _processing(self, job: Job, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
         generation = self.target.of_job(job)
@@ -161,28 +151,29 @@ class Runner:
             if self.target.replay is None and not is_served(self.settings, job, generation):
                 self.superseded = True
                 self._stopping.set()
-            if self._stopping.is_set():
+            if self._stopping.is_set() or job in self._failures:
                 # This batch began after the stop was requested: the next run repeats it from its start.
                 raise _Stopped
             dropped = cache(lambda: dropped_in_batch(self.spark, job.name) if job.reads else 0)
-            job.process(
-                Batch(
-                    rows=rows,
-                    job=job.name,
-                    id=batch_id,
-                    epoch=checkpoint.epoch,
-                    generation=generation,
-                    settings=self.settings,
-                    records=self._records(job, checkpoint, rows, batch_id),
-                    closed_until=checkpoint.watermark(batch_id),
-                    already_landed=landed,
-                    is_replay=self.target.replay is not None,
-                    dropped=dropped,
-                    input_generations={
-                        name: number for name, number in self.target.generation_by_table.items() if number != generation
-                    },
-                )
+            batch = Batch(
+                rows=rows,
+                job=job.name,
+                id=batch_id,
+                epoch=checkpoint.epoch,
+                generation=generation,
+                settings=self.settings,
+                records=self._records(job, checkpoint, rows, batch_id),
+                closed_until=checkpoint.watermark(batch_id),
+                already_landed=landed,
+                is_replay=self.target.replay is not None,
+                dropped=dropped,
+                input_generations=self.target.inputs_of(generation),
             )
+            try:
+                job.process(batch)
+            except Exception as error:
+                self._counted[job.name] = count_failure(checkpoint, batch_id, error) is not None
+                raise
             if dropped():
                 refuse_dropped_rows(job, self.settings, self.target)
 
@@ -198,21 +189,48 @@ class Runner:
         _compile(rows.sparkSession, records)
         return records
 
-    def _poll(self, running: list[RunningQuery], on_progress: OnProgress | None, poll_seconds: float) -> None:
-        """Poll the queries until all have ended, one has failed, or a stop was requested."""
+    def _poll(self, running: list[RunningQuery], until_caught_up: bool, on_progress: OnProgress | None) -> None:
+        """Poll the queries until all have ended or failed, or a stop was requested."""
         active = True
         while active and not self._stopping.is_set():
-            active = any(each.query.isActive for each in running)
-            for each in running:
+            active = any(each.query.isActive for each in running if each.job not in self._failures)
+            for number, each in enumerate(running):
                 each.update()
-                error = each.query.exception()
-                if error is not None and not self._stopping.is_set():
-                    refuse_dropped_rows(each.job, self.settings, self.target)
-                    raise explain_failure(each.job.name, error)
+                if each.job in self._failures or not (error := self._error_of(each)):
+                    continue
+                again = None if until_caught_up else self._again(each)
+                if again:
+                    running[number], active = again, True
+                elif each.job not in self._failures:
+                    self._failures.add(each.job, error)
             if on_progress:
                 on_progress([each.progress() for each in running])
             if active:
-                self._stopping.wait(poll_seconds)
+                self._stopping.wait(CATCHING_UP_SECONDS if until_caught_up else LIVE_SECONDS)
+
+    def _error_of(self, running: RunningQuery) -> LakehouseError | None:
+        """Return why a query has failed, or None."""
+        error, job = running.query.exception(), running.job
+        if error is None or self._stopping.is_set():
+            return None
+        checkpoint = last_checkpoint(job, self.settings, self.target.of_job(job))
+        known = dropped_rows(job, self.settings, self.target) or self._too_often(job, checkpoint)
+        lost = partial(describe_lost, job, self.settings, self.target.of_job(job))
+        return known or explain_failure(job.name, error, lost)
+
+    def _too_often(self, job: Job, checkpoint: Checkpoint) -> LakehouseError | None:
+        """Return the error of a batch that has failed too often; a replay is not repeated by itself."""
+        return failing_too_often(job, checkpoint, self.settings, self.target) if self.target.replay is None else None
+
+    def _again(self, running: RunningQuery) -> RunningQuery | None:
+        """Start a live job again after a failed try of its batch, whose tries are counted, or once Kafka is back."""
+        if kafka_is_away(running.query.exception()):
+            running.waiting_since = running.waiting_since or datetime.now(UTC)
+            if not answers(self.settings, running.job.topics):
+                return running
+        elif not self._counted.pop(running.job.name, False):
+            return None
+        return self._started(running.job, until_caught_up=False, retry=False)
 
     def _stop(self, running: list[RunningQuery]) -> None:
         """Let the current batch finish, then stop the queries, so that no half-written batch must be repeated.

@@ -25,7 +25,7 @@ def ensure_same_log(job: Job, settings: Settings, folder: Location) -> None:
     # Those of all generations: each has its own landing, and they share the archive.
     known: dict[str, str] = {}
     for generation in folder.parent.parent.children("g[0-9]*"):
-        known |= json.loads((generation / job.name / FILE).read() or "{}")
+        known |= _recorded(generation / job.name)
     ids = topic_ids(settings, job.topics)
     if missing := [name for name in job.topics if name not in ids]:
         raise _missing(job, missing, known, settings)
@@ -33,9 +33,14 @@ def ensure_same_log(job: Job, settings: Settings, folder: Location) -> None:
         raise LakehouseError(
             f"The log is not the one '{job.name}' landed before: {', '.join(changed)} was created again.", RESTORE
         )
-    recorded = json.loads((folder / FILE).read() or "{}")
+    recorded = _recorded(folder)
     if not ids.items() <= recorded.items():
         (folder / FILE).write(json.dumps(recorded | ids))
+
+
+def _recorded(folder: Location) -> dict[str, str]:
+    file = folder / FILE
+    return dict(file.read_json(f"If this Kafka is the one that was landed before: rm '{file}'") or {})
 
 
 def _missing(job: Job, missing: list[str], known: dict[str, str], settings: Settings) -> LakehouseError:

@@ -9,10 +9,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
-from rich.console import Console
 
+from config.home import make_home
 from config.java import SHORT_RUN
 from config.settings import PREFIX, Settings, load_settings
+from config.terminal import Terminal
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
@@ -34,7 +35,7 @@ SHARED = ("template", "models", "replay")
 """Folders whose tests share a fixture that takes long to build; elsewhere only those of a file share one."""
 
 ALONE = {
-    *(f"replay/test_{name}.py" for name in ("cut", "live")),
+    *(f"replay/test_{name}.py" for name in ("cut", "empty_topics", "hostile", "live")),
     *(f"template/test_{name}.py" for name in ("carried", "refusals", "update")),
 }
 """Files of these folders that do not use it."""
@@ -60,17 +61,20 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         environ.setenv("LAKEHOUSE_HOME", str(folder / "home"))
         # Tables of a few rows are done before the compilers of Spark and of the JVM pay for themselves.
         environ.setenv("SPARK_SUBMIT_OPTS", " ".join((*SHORT_RUN, *WITHOUT_CODE)))
+        make_home(load_settings())
         yield load_settings()
 
 
 @pytest.fixture(scope="session")
 def broker(settings: Settings) -> "Iterator[Broker]":
-    """The broker of the tests' home, running, with the declared topics."""
+    """The broker of the tests' home, running, with the declared topics, in which tests set the arrival times."""
+    from config.kafka import let_producers_stamp
     from local.broker import Broker
 
     broker = Broker(settings)
     try:
         broker.start()
+        let_producers_stamp(settings)
         yield broker
     finally:
         broker.stop()
@@ -120,9 +124,9 @@ def another_lake(
 
 
 @pytest.fixture
-def console() -> Console:
+def console() -> Terminal:
     """A console to read from: `console.export_text()` gives what was printed since the last time."""
-    return Console(file=io.StringIO(), record=True, width=240, highlight=False)
+    return Terminal(file=io.StringIO(), record=True, width=240)
 
 
 def scope(nodeid: str) -> str:

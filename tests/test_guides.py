@@ -52,6 +52,23 @@ def test_a_great_expectations_users_first_ten_minutes(reader: Reader) -> None:
     assert "✓ Every landed record is in bronze once and in exactly one table after it." in last
 
 
+@pytest.mark.slow
+def test_a_public_clickstream_becomes_windows_and_sessions(reader: Reader) -> None:
+    said = reader.follow("guides/import-history.md")
+    shown = "".join(
+        re.findall(r"^```text\n(.*?)^```$", (reader.copy / "docs/guides/import-history.md").read_text(), re.M | re.S)
+    )
+    assert [line for line in shown.splitlines() if line not in "".join(said)] == []
+    assert re.search(r"type_unknown\W+1\W", said[1])
+    last = said[-1]
+    assert re.search(r"windows\W+views\W+6\W+6\b", last)
+    assert re.findall(r"(5\d{8})\W+(\d+)", last) == [
+        ("520571932", "1"), ("541312140", "3"), ("541312140", "1"), ("554748717", "1"), ("554748717", "1")
+    ]  # fmt: skip
+    assert "type_unknown" in last
+    assert "✓ Every landed record is in bronze once and in exactly one table after it." in last
+
+
 # feature: replay
 @pytest.mark.slow
 def test_a_bug_was_shipped_and_history_is_mended(reader: Reader) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from config.home import MARKER
+
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ["setup", "java", "demo", "test", "quick", "test-all", "lint", "types", "format", "bench", "faults", "guides"]
-TARGETS += ["lock", "down", "clean", "purge"]
+TARGETS += ["mutants", "lock", "down", "clean", "purge"]
 
 
 def make(*arguments: str, folder: Path = ROOT, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -80,11 +82,25 @@ def test_with_nothing_set_up_there_is_nothing_to_take_away(checkout: Path, targe
 
 def test_clean_removes_the_data(checkout: Path):
     (checkout / ".lakehouse" / "warehouse").mkdir(parents=True)
+    (checkout / ".lakehouse" / MARKER).touch()
     (checkout / "config" / "__pycache__").mkdir(exist_ok=True)
     assert make("clean", folder=checkout).returncode == 0
     assert not (checkout / ".lakehouse").exists()
     assert not (checkout / "config" / "__pycache__").exists()
     assert (checkout / "config" / "settings.py").exists()
+
+
+def test_clean_leaves_a_folder_that_is_no_home(checkout: Path):
+    photos = checkout / "my photos"
+    photos.mkdir()
+    (photos / "1.jpg").touch()
+    done = make("clean", folder=checkout, LAKEHOUSE_HOME=str(photos))
+    assert done.returncode != 0
+    assert f"touch '{photos}/{MARKER}' && make clean" in done.stderr
+    assert (photos / "1.jpg").exists()
+    (photos / MARKER).touch()
+    assert make("clean", folder=checkout, LAKEHOUSE_HOME=str(photos)).returncode == 0
+    assert not photos.exists()
 
 
 @pytest.mark.parametrize("home", [".", "..", "/"])

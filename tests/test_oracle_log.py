@@ -2,13 +2,14 @@
 
 import ast
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import oracle
 import pyarrow as pa
 from deltalake import write_deltalake
-from event_log import EventLog, event, moment
+from event_log import EventLog, event, moment, written
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 from oracle import Oracle, from_bronze, from_kafka, from_rows
@@ -62,6 +63,10 @@ HOSTILE = {
     "an unknown schema version": spelled(schema_version=9),
     "a millisecond too far ahead": spelled(event_time="2026-01-05T12:02:01.001Z"),
     "the last century": spelled(event_time="1999-12-31T23:59:59.999Z"),
+    "a month and a millisecond old": spelled(event_time="2025-12-06T12:00:00.999Z"),
+    "a small t in its time": spelled(event_time="2026-01-05t12:00:00.000Z"),
+    "a small z in its time": spelled(event_time="2026-01-05T12:00:00.000z"),
+    "half of a surrogate pair": spelled(agent="\ud83d"),
     "a date only": spelled(event_time="2026-01-05"),
     "no such day": spelled(event_time="2026-02-30T12:00:00.000Z"),
     "another zone": spelled(event_time="2026-01-05T12:00:00.000+00:00"),
@@ -77,6 +82,7 @@ VALID = {
     "with an unknown field": spelled(later={"a": [1, "}", {"a": 1.5e300}]}),
     "with an explicit null": spelled(ip=None),
     "with marks in text": spelled(agent='a "quoted", } NaN, ] \\'),
+    "with an escaped surrogate pair": spelled(agent="😀"),
     "with other alphabets": json.dumps(GOOD | {"agent": "Ünïcödé ☃"}, ensure_ascii=False).encode(),
     "as far ahead as allowed": spelled(event_time="2026-01-05T12:02:01.000Z"),
     "a day on the page": spelled(dwell_ms=86_400_000),
@@ -89,17 +95,31 @@ def test_hostile_records_are_quarantined_and_only_these() -> None:
     assert dict(zip([*HOSTILE, *VALID], found, strict=True)) == expected
 
 
+def test_an_event_of_a_month_ago_is_late_and_no_more() -> None:
+    assert judged(spelled(event_time="2025-12-06T12:00:01.000Z")) == ["late"]
+
+
+def test_an_arrival_that_cannot_be_true_is_quarantined() -> None:
+    log = EventLog()
+    now = datetime.now(UTC)
+    for arrival in (now + timedelta(minutes=1), now + timedelta(days=365), moment("1999-12-31T23:59:59")):
+        log.put("clicks", spelled(event_time=written(arrival)), b"u1", arrival)
+    assert log.verdicts() == ["silver", "quarantined", "quarantined"]
+
+
 def test_a_record_without_a_key_has_not_the_key_of_its_field() -> None:
     assert judged(spelled(), key=None) == ["quarantined"]
 
 
 def test_orders_payments_and_users_have_rules_of_their_own() -> None:
     order = [spelled("order_placed"), spelled("order_placed", amount_cents=-1), spelled("order_placed", quantity=0)]
+    order.append(spelled("order_placed", amount_cents=10**11 + 1))
     change = [spelled("order_status_changed", status="lost"), spelled("order_status_changed", status=...)]
-    assert judged(*order, *change, topic="orders", key=b"o1") == ["silver", *["quarantined"] * 4]
+    assert judged(*order, *change, topic="orders", key=b"o1") == ["silver", *["quarantined"] * 5]
     payment = [spelled("payment_received", country=land) for land in ("DE", "de", "DE\n", "DEU")]
+    payment.append(spelled("payment_received", amount_cents=10**11 + 1))
     failed = [spelled("payment_received", type="payment_failed"), spelled("payment_received", method="cash")]
-    assert judged(*payment, *failed, topic="payments", key=b"o1") == ["silver", *["quarantined"] * 5]
+    assert judged(*payment, *failed, topic="payments", key=b"o1") == ["silver", *["quarantined"] * 6]
     users: list[dict[str, Any]] = [
         {},
         {"op": "c", "before": ...},

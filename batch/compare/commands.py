@@ -4,16 +4,16 @@ import json
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import load_settings, nearest
+from config.terminal import Terminal
 from expectations.parity.reasons import Explained
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command()
@@ -28,10 +28,14 @@ def compare(
     """
     from batch.comparison_side import batch_side
     from config.spark import session
-    from expectations.parity.comparison import comparable_tables, compared, generation_side, keep, on_day
+    from expectations.parity.comparison import comparable_tables, compared, keep
+    from expectations.parity.sides import generation_side, on_day
     from lake.generations import serving
+    from streaming.job import jobs
+    from streaming.previous_code import why_unavailable
 
-    names = [each.name for each in comparable_tables()]
+    # Only rows of gold become final on a day.
+    names = [each.name for each in comparable_tables() if not window or each.final_at or each.changed_at]
     if table and table not in names:
         raise LakehouseError(f"There is no comparable table '{table}': {nearest(table, names)}")
     settings = load_settings()
@@ -44,22 +48,23 @@ def compare(
         if window:
             batch, stream = on_day(batch, window), on_day(stream, window)
         found = compared(
-            spark,
             settings,
             batch,
             stream,
-            only=table,
+            only=[table] if table else names,
             watch=lambda what: status.update(f"Comparing {what} …"),
         )
     if not table and not window:
         keep(settings, found)
     show(found, console)
+    for note in why_unavailable(jobs().values(), settings, serving(settings)):
+        console.print(f"! {note}", style="yellow")
     for name, explained in found.items() if show_rows else ():
         _rows(name, explained, show_rows)
     raise typer.Exit(1 if any(each.unexplained for each in found.values()) else 0)
 
 
-def show(found: dict[str, Explained], console: Console) -> None:
+def show(found: dict[str, Explained], console: Terminal) -> None:
     """Print, for each table, the number of equal rows and the reasons of the differing ones."""
     table = Table("table", "equal", "differing", "reasons", "final before", title="Lambda against Kappa")
     for column in table.columns[1:3]:

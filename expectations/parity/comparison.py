@@ -1,106 +1,57 @@
-"""Comparison: two sides of every gold table -> equal rows, and a reason for each differing row."""
+"""Comparison: two sides of silver and gold -> equal rows, and a reason for each differing row.
+
+Tables are compared in data-flow order, as the differences of a job's inputs are what its rows are recomputed from.
+"""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from functools import cache
 from threading import RLock
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from config.declarations import Table, table_named, tables
+from config.declarations import Table, landed_tables, table_named, tables
 from config.parallel import in_parallel
 from config.settings import Settings
-from expectations.parity import evidence, reasons
-from expectations.parity.reasons import Explained, explain
+from expectations.parity import inputs
+from expectations.parity.inputs import Restriction
+from expectations.parity.landed import RECORD, compare_landed
+from expectations.parity.reasons import BECAUSE, ONE_SIDED, Explained, Recomputed, explain
 from expectations.parity.rows import compare
-from lake import batch_log
-from lake.generations import TableGenerations, serving
+from expectations.parity.sides import Side, in_common, read_by
+from lake.generations import serving
 from lake.location import storage
-from lake.ordering import first_per_key_spark
-from lake.tables import read
-from streaming import code_version
+from streaming.bounded import lookups
 from streaming.checkpoint import job_folder
 from streaming.job import Job
 from streaming.job import jobs as all_jobs
+from streaming.previous_code import previous_job
 
 OnProgress = Callable[[str], None]
-Gather = Callable[[], dict[str, DataFrame]]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a comparison: its name, its tables, and the time before which its rows are final."""
-
-    name: str
-    frame: Callable[[str], DataFrame]
-    tables: frozenset[str]
-    closed_until: Callable[[Job], datetime | None]
-    """Return the time before which the rows of a job's table are final."""
-
-    generation: int | None = None
-    """The generation of silver and gold, if the side is one."""
-
-    target: TableGenerations | None = None
-    run: str | None = None
-    """The run of the batch layer, if the side is one."""
-
-
-def generation_side(spark: SparkSession, settings: Settings, target: TableGenerations, name: str) -> Side:
-    """Build a side from the tables of a generation: the served ones, or those of a replay."""
-    return Side(
-        name=name,
-        frame=lambda table: read(spark, table, settings, target.of_table(table)),
-        tables=frozenset(target.generation_by_table),
-        closed_until=lambda job: batch_log.closed_until(settings, job.name, target.of_job(job)),
-        generation=target.of_table("silver.late"),
-        target=target,
-    )
-
-
-def on_day(side: Side, day: str) -> Side:
-    """Restrict a side to the rows that become final on a day."""
-
-    def frame(name: str) -> DataFrame:
-        table = table_named(name)
-        time = table.final_at or table.changed_at
-        rows = side.frame(name)
-        return rows.filter(F.to_date(F.expr(time)) == F.lit(day).cast("date")) if time else rows
-
-    return replace(side, frame=frame)
 
 
 def compared(
-    spark: SparkSession,
     settings: Settings,
     left: Side,
     right: Side,
     *,
-    only: str | None = None,
+    only: Collection[str] | None = None,
     jobs: list[Job] | None = None,
     watch: OnProgress = lambda _: None,
 ) -> dict[str, Explained]:
-    """Compare every gold table that both sides have, over the rows that are final in both, and explain differences.
+    """Compare two sides row by row, and explain the differences.
 
-    left: the more complete side; an event that it counts and the right side has as late is a reason. only: one table.
+    Silver is compared over the records that both sides have read, gold over the rows that are final in both.
+
+    left: the more complete side; an event that it counts and the right side has as late is a reason.
+    only: compare only these tables.
     jobs: the jobs that wrote the left side, if they are not the project's current jobs.
     """
-    evidence_by_reason = _evidence(spark, settings, left, right)
-    both = {table.name for table in comparable_tables()} & left.tables & right.tables
-    chosen = [job for job in jobs or list(all_jobs().values()) if job.writes[0] in both & {only or job.writes[0]}]
-
-    def explained(job: Job) -> Explained:
-        (name,) = job.writes
-        table = table_named(name)
-        watch(name)
-        parity = compare(left.frame(name), right.frame(name), table, _closed_until(job, left, right))
-        previous = _previous_result(settings, job, right) if parity.rows else None
-        return explain(parity, job, table.key, evidence_by_reason, previous)
-
-    found = in_parallel(explained, chosen, settings.streaming.parallel_writes)
-    return {job.writes[0]: each for job, each in zip(chosen, found, strict=True)}
+    comparison = Comparison(settings, left, right, jobs or list(all_jobs().values()), watch)
+    names = [name for name in comparison.tables() if only is None or name in only]
+    found = in_parallel(comparison.explained, names, settings.streaming.parallel_writes)
+    return dict(zip(names, found, strict=True))
 
 
 def keep(settings: Settings, found: Mapping[str, Explained]) -> None:
@@ -112,68 +63,112 @@ def keep(settings: Settings, found: Mapping[str, Explained]) -> None:
 
 
 def comparable_tables() -> list[Table]:
-    """List the tables that are compared."""
-    return [table for table in tables().values() if table.layer == "gold"]
+    """List the tables that are compared: those that landing writes, then those that jobs compute from them."""
+    computed = {job.writes[0] for job in all_jobs().values() if job.reads}
+    return [*landed_tables(), *(table for table in tables().values() if table.name in computed)]
 
 
-def _closed_until(job: Job, left: Side, right: Side) -> datetime | None:
-    known = [time for time in (left.closed_until(job), right.closed_until(job)) if time]
-    return min(known, default=None)
+class Comparison:
+    """The comparison of two sides; each table is compared once, when it or a table computed from it is asked for."""
 
+    def __init__(self, settings: Settings, left: Side, right: Side, jobs: list[Job], watch: OnProgress) -> None:
+        self._settings, self._left, self._right, self._watch = settings, left, right, watch
+        self._writers = {job.writes[0]: job for job in jobs if job.reads}
+        self._all_writers = {job.writes[0]: job for job in all_jobs().values() if job.reads} | self._writers
+        self._found: dict[str, Explained] = {}
+        self._locks = {name: RLock() for name in tables()}
 
-def _evidence(spark: SparkSession, settings: Settings, left: Side, right: Side) -> reasons.Evidence:
-    """Return, by reason, a function that collects the events; each is collected once, and only on demand."""
-    enriched = "silver.clicks_enriched"
-    lock = RLock()
+    def tables(self) -> list[str]:
+        """List the tables to compare, in the order of their layers."""
+        both = self._left.tables & self._right.tables & self._writers.keys()
+        names = [table.name for table in comparable_tables() if table.topic or table.name in both]
+        return [name for name in names if not self._is_shared(name)]
 
-    @_once(lock)
-    def late() -> dict[str, DataFrame]:
-        events: dict[str, DataFrame] = {}
-        for side in (right, left):
-            if side.generation is not None:
-                of_side = evidence.late(spark, settings, side.generation, left.frame("silver.users"))
-                for name, rows in of_side.items():
-                    events[name] = events[name].unionByName(rows) if name in events else rows
-        return events
+    def explained(self, name: str) -> Explained:
+        """Return the differences of a table, each with its reason."""
+        with self._locks[name]:
+            if name not in self._found:
+                self._watch(name)
+                table = table_named(name)
+                if table.topic:
+                    self._found[name] = compare_landed(self._left, self._right, table)
+                else:
+                    self._found[name] = self._computed(self._all_writers[name], table)
+            return self._found[name]
 
-    @_once(lock)
-    def another_tier() -> dict[str, DataFrame]:
-        return evidence.with_another_tier(left.frame(enriched), right.frame(enriched))
+    def _is_shared(self, name: str) -> bool:
+        """Return whether both sides have the same table, as a replay of some jobs does with the inputs of these."""
+        left, right = self._left.target, self._right.target
+        return bool(left and right and left.of_table(name) == right.of_table(name))
 
-    @_once(lock)
-    def only_in_one() -> dict[str, DataFrame]:
-        return evidence.only_in_one(left.frame, right.frame, late())
+    def _computed(self, job: Job, table: Table) -> Explained:
+        closed_until = self._closed_until(job)
+        left, right = (side.frame(table.name) for side in (self._left, self._right))
+        key = list(table.key)
+        if not (table.final_at or table.changed_at) and table.lateness_of:  # one row per record of the topic
+            key = list(RECORD)
+            common = in_common(self._left, self._right, str(table.lateness_of))
+            final = F.col("event_time") < F.lit(closed_until) if closed_until else F.lit(True)
+            left, right = left.filter(common & final), right.filter(common & final)
+        parity = compare(left, right, table, closed_until, key=key)
+        restriction = Restriction(job, parity)
+        return explain(
+            parity,
+            job,
+            key,
+            lambda: self._recomputed(job, restriction),
+            (lambda: self._differences(job), lambda: self._beyond(job, restriction)),
+        )
 
-    return {reasons.LATE: late, reasons.DIMENSION: another_tier, reasons.ONE_SIDED: only_in_one}
+    def _closed_until(self, job: Job) -> datetime | None:
+        known = [time for time in (self._left.closed_until(job), self._right.closed_until(job)) if time]
+        bound = min(known, default=None)
+        requested = self._right.requested_until(job)
+        if bound and requested and self._left.target and self._left.target.replay:
+            # What is served as final must not be missing once the replay is served.
+            return max(bound, requested)
+        return bound
 
+    def _recomputed(self, job: Job, restriction: Restriction) -> Recomputed:
+        """Compute a job's table again, at the keys that differ."""
+        names = (*job.reads, *lookups(job))
+        corrected = {name: self._corrected(name) for name in names}
+        theirs = restriction.of({name: self._right.frame(name) for name in names})
+        strategy = self._settings.streaming.late.get(job.name, "leave")
+        previous = self._previous_job(job)
+        return Recomputed(
+            left=inputs.recomputed(job, restriction.of(corrected), self._left, strategy),
+            right=inputs.recomputed(job, theirs, self._right, strategy),
+            previous=inputs.recomputed(previous, theirs, self._right, strategy) if previous else None,
+            outdated=inputs.outdated(job, theirs),
+        )
 
-def _once(lock: RLock) -> Callable[[Gather], Gather]:
-    """Keep what a function returns; of several threads that need it at the same time, let one compute it."""
+    def _corrected(self, name: str) -> DataFrame:
+        """Return an input of the left side, but with what the right side has wherever that has no reason."""
+        rows = self._left.frame(name)
+        found = None if self._is_shared(name) else self.explained(name)
+        return inputs.corrected(rows, table_named(name), found) if found and found.unexplained else rows
 
-    def decorate(gather: Gather) -> Gather:
-        kept = cache(gather)
+    def _differences(self, job: Job) -> dict[str, DataFrame]:
+        """Return the events in which the inputs of a job differ for a reason."""
+        names = [name for name in job.reads if not self._is_shared(name)]
+        found = {name: self.explained(name) for name in names}
+        return {name: inputs.events(each, table_named(name)) for name, each in found.items() if each.by_reason}
 
-        def gathered() -> dict[str, DataFrame]:
-            with lock:
-                return kept()
+    def _beyond(self, job: Job, restriction: Restriction) -> dict[str, DataFrame]:
+        """Return the events of a job's inputs that only one side has read."""
+        return {name: self._read_by_one(name, restriction) for name in job.reads if not self._is_shared(name)}
 
-        return gathered
+    def _read_by_one(self, name: str, restriction: Restriction) -> DataFrame:
+        table = table_named(name)
+        topic = str(table.topic or table.lateness_of)
+        mine, theirs = (
+            restriction.of({name: side.frame(name).filter(~read_by(other, topic))})[name].select(*table.stored)
+            for side, other in ((self._left, self._right), (self._right, self._left))
+        )
+        return mine.unionByName(theirs).withColumn(BECAUSE, F.lit(ONE_SIDED))
 
-    return decorate
-
-
-def _previous_result(settings: Settings, job: Job, side: Side) -> DataFrame | None:
-    """Apply the previous version of a job, if there is one, to the inputs of a side."""
-    target = side.target or serving(settings)
-    folder = job_folder(job.name, settings, target.of_job(job))
-    recorded = code_version.recorded(folder)
-    if not recorded or recorded["version"] == job.version:
-        return None
-    previous = code_version.previous_job(folder, job.name)
-    if previous is None or previous.query.transform is None:
-        return None
-    return first_per_key_spark(
-        previous.apply({name: side.frame(name) for name in previous.reads}),
-        table_named(job.writes[0]).key,
-        previous.bounded.pick_first_by,
-    )
+    def _previous_job(self, job: Job) -> Job | None:
+        """Load the version of a job that wrote the right side, if it is another one."""
+        target = self._right.target or serving(self._settings)
+        return previous_job(job, job_folder(job.name, self._settings, target.of_job(job)))

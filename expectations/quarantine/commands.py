@@ -1,17 +1,18 @@
 """The commands `quarantine list`, `show` and `redrive`."""
 
 from collections import Counter
+from datetime import UTC, datetime
 from functools import reduce
 from operator import and_
 from typing import Annotated, Any
 
 import pyarrow.compute as pc
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.settings import Settings, load_settings
-from expectations.ledger_check import live_generation
+from config.terminal import Terminal, plain
+from expectations.ledger_snapshot import live_generation
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.rule_messages import rule_message
 from lake.ledger import LANDING
@@ -22,7 +23,7 @@ from lake.tables import ORIGIN, read_arrow
 app = typer.Typer()
 group = typer.Typer(help="List quarantined records and their reasons; redrive them after a fix.", no_args_is_help=True)
 app.add_typer(group, name="quarantine")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 EMPTY = "Quarantine is empty: no record broke a rule."
 
 
@@ -65,16 +66,15 @@ def show(
     if not chosen:
         console.print("No such record is in quarantine. See: lakehouse quarantine list")
         return
-    chosen.sort(key=lambda row: (row["arrival_time"], *_origin(row)), reverse=True)
+    chosen.sort(key=lambda row: (row["arrival_time"] or datetime.max.replace(tzinfo=UTC), *_origin(row)), reverse=True)
     values = _values(settings, chosen[:rows])
     for row in chosen[:rows]:
         origin = _origin(row)
-        console.print(
-            f"{'/'.join(map(str, origin))}, arrived {row['arrival_time']:%Y-%m-%d %H:%M:%S}", style="bold", markup=False
-        )
+        arrived = f"{row['arrival_time']:%Y-%m-%d %H:%M:%S}" if row["arrival_time"] else "at an unknown time"
+        console.print(f"{'/'.join(map(str, origin))}, arrived {arrived}", style="bold")
         for name in row["rules"]:
-            console.print(f"  {name}: {rule_message(row['topic'], name)}", markup=False)
-        console.print(f"  {_readable(values[origin])}", markup=False)
+            console.print(f"  {name}: {rule_message(row['topic'], name)}")
+        console.print(f"  {_readable(values.get(origin))}")
     if len(chosen) > rows:
         console.print(f"… and {len(chosen) - rows:,} more; --rows shows more.")
 
@@ -105,9 +105,9 @@ def redrive() -> None:
     console.print(f"{result.refused:,} records stay in quarantine. See: lakehouse quarantine list")
 
 
-def _rows(settings: Settings, columns: list[str], which: pc.Expression | None = None) -> list[dict[str, Any]]:
+def _rows(settings: Settings, columns: list[str]) -> list[dict[str, Any]]:
     path = table_location(settings, "silver.quarantine", live_generation(settings))
-    return list(read_arrow(path, which, columns).to_pylist())
+    return list(read_arrow(path, None, columns).to_pylist())
 
 
 def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -115,12 +115,14 @@ def _origin(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _values(settings: Settings, rows: list[dict[str, Any]]) -> dict[tuple[Any, ...], bytes | None]:
-    """Read the values of these records only: all values may not fit in memory."""
+    """Read the values of these records from the archive, and of no others: all may not fit in memory."""
     which = pc.scalar(False)
     for row in rows:
-        which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN))
-    return {_origin(row): row["value"] for row in _rows(settings, [*ORIGIN, "value"], which)}
+        day = pc.field("arrival_date") == row["arrival_time"].date()
+        which = which | reduce(and_, (pc.field(name) == row[name] for name in ORIGIN), day)
+    archived = read_arrow(table_location(settings, "bronze.events"), which, [*ORIGIN, "value"]).to_pylist()
+    return {_origin(row): row["value"] for row in archived}
 
 
 def _readable(value: bytes | None) -> str:
-    return "(no value)" if value is None else value.decode(errors="backslashreplace")
+    return "(no value)" if value is None else plain(value)

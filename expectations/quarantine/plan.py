@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from config.files import DamagedFileError
 from config.settings import Settings
 from lake.location import Location, storage
 
@@ -40,7 +41,13 @@ def unfinished(settings: Settings, generation: int) -> RedrivePlan | None:
     content = _location(settings, generation).read_bytes()
     if content is None:
         return None
-    rows = pa.ipc.open_file(content).read_all()
+    try:
+        rows = pa.ipc.open_file(content).read_all()
+    except pa.ArrowInvalid:
+        raise DamagedFileError(
+            file := _location(settings, generation),
+            f"It is written before any row moves: rm '{file}', then: lakehouse check ledger",
+        ) from None
     return RedrivePlan(rows.schema.metadata[b"id"].decode(), rows)
 
 

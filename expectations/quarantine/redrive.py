@@ -27,10 +27,11 @@ from lake.ledger import LANDING, REDRIVE
 from lake.locks import single_writer
 from lake.tables import ORIGIN, append_once, arrow_schema, read
 from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTINED, SILVER, classify
-from streaming.landing.job import parse_and_validate
-from streaming.landing.parse import contracts
-from streaming.landing.write import typed
+from streaming.landing.contract import contracts
+from streaming.landing.job import classify_records, parse_and_validate
+from streaming.landing.write import ARCHIVE, typed
 from streaming.runner import RECORDS_WORTH_COMPILING
+from streaming.set_aside import active, lift, mark
 
 TABLE = "silver.quarantine"
 SIDE_TABLES = {"silver.late": LATE, "silver.duplicates": DUPLICATES}
@@ -54,6 +55,7 @@ def redrive(spark: SparkSession, settings: Settings, generation: int) -> Redrive
         if interrupted := plans.unfinished(settings, generation):
             moved += _execute(interrupted, batch)
             batch = replace(batch, rows=read(spark, TABLE, settings, generation))
+        _lift_repaired(batch)
         for rows in _passing(batch):
             moved += _execute(plans.draw_up(settings, generation, rows), batch)
     return RedriveResult(dict(moved), batch.location(TABLE).table().count())
@@ -66,7 +68,7 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
         return
     _set_codegen(batch)
     chunk, origin = batch.settings.streaming.records_on_driver, F.struct(*ORIGIN)
-    passing = _validated(batch.rows, entries).filter(F.size("rules") == 0).orderBy(*ORIGIN)
+    passing = _validated(batch.rows, entries, batch.settings).filter(F.size("rules") == 0).orderBy(*ORIGIN)
     rows = passing.limit(chunk).toArrow()
     while len(rows):
         classified = classify(rows.select(list(INPUT_COLUMNS)), batch)
@@ -74,12 +76,21 @@ def _passing(batch: Batch) -> Iterator[pa.Table]:
             rows = rows.append_column(column, classified[column])
         last = rows.select(list(ORIGIN)).slice(len(rows) - 1).to_pylist()[0]
         # A reused event id is detected only by the classification.
-        returning = rows.filter(pc.not_equal(rows["outcome"], QUARANTINED))
+        returning = _without_content(rows.filter(pc.not_equal(rows["outcome"], QUARANTINED)))
         if len(returning):
             yield returning
         types = {name: table_named(TABLE).columns[name].type for name in ORIGIN}
         last_origin = F.struct(*(F.lit(value).cast(types[name]) for name, value in last.items()))
         rows = passing.filter(origin > last_origin).limit(chunk).toArrow()
+
+
+def _without_content(rows: pa.Table) -> pa.Table:
+    """Remove keys and values from the rows, which are stored in a plan: only silver.late has them."""
+    late = pc.equal(rows["outcome"], LATE)
+    for name in ("key", "value"):
+        column = pc.if_else(late, rows[name], pa.scalar(None, rows[name].type))
+        rows = rows.set_column(rows.column_names.index(name), name, column)
+    return rows
 
 
 def _set_codegen(batch: Batch) -> None:
@@ -89,7 +100,34 @@ def _set_codegen(batch: Batch) -> None:
     batch.rows.sparkSession.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN" if few else "FALLBACK")
 
 
-def _validated(quarantined: DataFrame, entries: ledger.Entry) -> DataFrame:
+def _lift_repaired(batch: Batch) -> None:
+    """Lift the mark of records that were set aside and that the code can process now; the others stay."""
+    for each in active(batch.settings):
+        rows = batch.rows.filter(each.condition)
+        if len(rows.take(1)) and _passes(replace(batch, rows=parse_and_validate(_as_received(rows, batch.settings)))):
+            lift(batch.settings, [each.origin])
+
+
+def _passes(batch: Batch) -> bool:
+    try:
+        classify_records(batch)
+    except Exception:  # the error for which the record was set aside, or another one
+        return False
+    return True
+
+
+def _as_received(quarantined: DataFrame, settings: Settings) -> DataFrame:
+    """Return quarantined records with the columns of the archive; their keys and values are in the archive alone."""
+    spark = quarantined.sparkSession
+    headers = F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers")
+    # The day is a partition of the archive, of which few have broken records.
+    day = F.to_date("arrival_time").alias("arrival_date")
+    archive = read(spark, ARCHIVE, settings).select(*ORIGIN, "arrival_date", "key", "value")
+    origins = F.broadcast(quarantined.select(*ORIGIN, day, "arrival_time"))
+    return archive.join(origins, [*ORIGIN, "arrival_date"]).select(*ORIGIN, "key", "value", headers, "arrival_time")
+
+
+def _validated(quarantined: DataFrame, entries: ledger.Entry, settings: Settings) -> DataFrame:
     """Validate records of complete batches as landing does, with the latest landed arrival time as their own."""
     spark = quarantined.sparkSession
     landed = spark.createDataFrame(
@@ -100,13 +138,11 @@ def _validated(quarantined: DataFrame, entries: ledger.Entry) -> DataFrame:
         "topic string, partition int, landed_epoch int, landed_batch bigint, from_offset bigint, to_offset bigint",
     )
     in_batch = F.expr("offset >= from_offset and offset < to_offset")
-    headers = F.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers")
-    records = quarantined.select(*ORIGIN, "key", "value", headers, F.col("arrival_time").alias("timestamp"))
     ends = spark.createDataFrame(_ends(entries), "topic string, end timestamp, allowance bigint")
     late_by = "unix_millis(end) - unix_millis(event_time)"
     # Checkpoint first: Spark would push later filters into the parsing and plan all of it again.
     return (
-        parse_and_validate(records)
+        parse_and_validate(mark(_as_received(quarantined, settings), settings))
         .localCheckpoint()
         .join(F.broadcast(landed), ["topic", "partition"])
         .filter(in_batch)
@@ -119,7 +155,7 @@ def _validated(quarantined: DataFrame, entries: ledger.Entry) -> DataFrame:
 def _ends(entries: ledger.Entry) -> list[tuple[str, datetime, int | None]]:
     """Return for each topic the latest landed arrival time, and the allowed lateness in milliseconds."""
     ends: dict[str, datetime] = {}
-    for row in entries:
+    for row in (row for row in entries if row["max_arrival_time"]):
         ends[row["topic"]] = max(row["max_arrival_time"], ends.get(row["topic"], row["max_arrival_time"]))
     allowed = {name: topics()[name].lateness.allowance for name in ends}
     return [(name, end, _milliseconds(allowed[name])) for name, end in ends.items()]

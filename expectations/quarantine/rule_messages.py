@@ -6,11 +6,14 @@ from config.rules import rules
 # Rules of every topic, whatever its schema.
 _EVERY_TOPIC = {
     "no_value": "The value is empty or null.",
-    "not_utf8": "The value is not valid UTF-8.",
+    "not_utf8": "The value is not valid UTF-8, or it has half of a surrogate pair.",
     "not_json": "The value is not a JSON object, or it is truncated.",
     "ambiguous_json": "A key occurs twice, or text follows the JSON object.",
+    "arrival_time_implausible": "The record's timestamp is ahead of the clock, too old, or before the year 2000.",
     "event_time_ahead": "The event time is further ahead of the arrival time than the topic allows: a wrong clock.",
+    "event_time_too_old": "The event time is further behind the arrival time than the topic allows.",
     "key_differs": "The record's key is not the value of the topic's key field.",
+    "set_aside": "Landing could not process it; an operator set it aside with `lakehouse stream set-aside`.",
     "event_id_reused": "The event id belongs to another event.",
 }
 _FIELD_SUFFIXES = {

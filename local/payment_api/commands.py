@@ -5,15 +5,16 @@ from threading import Event, Thread
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from config.home import make_home
 from config.locks import claim
 from config.settings import load_settings
+from config.terminal import Terminal
 from local.payment_api.behaviour import Behaviour, Mode
 from local.payment_api.server import PaymentApi
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command("payment-api")
@@ -30,6 +31,7 @@ def payment_api(
     Example: lakehouse payment-api --behave fail
     """
     settings = load_settings()
+    make_home(settings)
     stop = Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

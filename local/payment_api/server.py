@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from config.errors import LakehouseError
+from config.files import write_whole
 from config.settings import Settings
 from local.payment_api.behaviour import Behaviour, Behaviours, Mode
 from local.payment_api.store import KeyReusedError, Store
@@ -69,7 +70,10 @@ class PaymentApi(ThreadingHTTPServer):
 
     def _bind(self, file: Path, configured: int | None) -> None:
         """Bind to the configured port, the previous one or a free one, and store it."""
-        previous = json.loads(file.read_text())["port"] if file.exists() else 0
+        try:
+            previous = int(json.loads(file.read_text())["port"])
+        except (FileNotFoundError, ValueError):
+            previous = 0  # the first start, or a power cut has emptied the file
         try:
             super().__init__((HOST, configured or previous), _Request)
         except OSError as error:
@@ -79,9 +83,7 @@ class PaymentApi(ThreadingHTTPServer):
                     "Stop the program that uses it, or choose another port: LAKEHOUSE_PAYMENT_API__PORT.",
                 ) from None
             super().__init__((HOST, 0), _Request)
-        draft = file.with_suffix(".draft")
-        draft.write_text(json.dumps({"port": self.server_port}))
-        draft.replace(file)  # atomic: a reactor may be reading it
+        write_whole(file, json.dumps({"port": self.server_port}))
 
 
 class _Request(BaseHTTPRequestHandler):

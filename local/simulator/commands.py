@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from config.errors import LakehouseError
 from config.settings import load_settings
+from config.terminal import Terminal
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import Truth, truth_file
@@ -17,7 +17,7 @@ from local.simulator.truth import Truth, truth_file
 __all__ = ["app", "simulate", "summary"]
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 _DAY = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"]
 # Typer's times have no zone; they are taken as UTC below.
 _START = Plan().start.replace(tzinfo=None)

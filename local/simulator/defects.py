@@ -135,7 +135,8 @@ def _change_content(document: Document, numbers: list[str]) -> None:
         row = document["after" if "after" in document else "before"]
         row["tier"] = TIERS[(TIERS.index(row["tier"]) + 1) % len(TIERS)]
     else:
-        document["impression_id"] += "x"
+        shown = document["impression_id"]
+        document["impression_id"] = shown[:-1] + ("1" if shown[-1] == "0" else "0")
 
 
 def _numbers(document: Document, topic: Topic) -> list[str]:

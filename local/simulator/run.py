@@ -5,16 +5,17 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from config.errors import LakehouseError
-from config.kafka import Offsets, end_offsets, ensure_topics
+from config.kafka import Offsets, end_offsets, ensure_topics, keep_records_of_any_age, let_producers_stamp
 from config.settings import Settings
 from config.spark import session
+from config.terminal import Terminal
 from local.simulator import arrivals, bulk, paced, truth
 from local.simulator.plan import Plan
 from local.simulator.shop import topics_of
@@ -23,10 +24,18 @@ from local.simulator.truth import Truth
 _POLL_SECONDS = 1.0
 
 
-def simulate(settings: Settings, plan: Plan, console: Console) -> Truth:
+def simulate(settings: Settings, plan: Plan, console: Terminal) -> Truth:
     """Write a plan's records to Kafka (in bulk, at its rate or in real time) and their truth to the home."""
+    if not plan.live and plan.end > datetime.now(UTC):
+        raise LakehouseError(
+            f"The run would end at {plan.end:%Y-%m-%d %H:%M}, ahead of the clock: landing would quarantine it.",
+            f"Start earlier: --start {datetime.now(UTC) - plan.length:%Y-%m-%d}",
+        )
     ensure_topics(settings)
+    let_producers_stamp(settings)
     names = list(topics_of(plan))
+    if plan.live is None:
+        keep_records_of_any_age(settings, names)
     before = end_offsets(settings, names)
     truth.refuse_again(settings, plan, log_is_empty=not any(before.values()))
     spark = None if plan.rate or plan.live else session(settings, "simulate")
@@ -121,7 +130,7 @@ def _check_written(written: Truth, before: Offsets, after: Offsets) -> None:
             )
 
 
-def _progress(console: Console) -> Progress:
+def _progress(console: Terminal) -> Progress:
     return Progress(
         TextColumn("{task.description:<10}"),
         BarColumn(),

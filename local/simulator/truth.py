@@ -1,19 +1,18 @@
 """The truth of a run: counts and event ids of the records it wrote -> home/truth/<run>.json."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from config.errors import LakehouseError
+from config.files import decode, write_whole
 from config.settings import Settings
 from local.simulator.clock import allowance_ms
 from local.simulator.goods import HOT, PRODUCT_IDS
@@ -152,9 +151,7 @@ def forget(settings: Settings, plan: Plan) -> None:
 def write(settings: Settings, plan: Plan, truth: Truth) -> Path:
     """Write the truth of a finished run."""
     file = truth_file(settings, plan)
-    draft = file.with_name(f".{file.name}.{os.getpid()}")
-    draft.write_text(json.dumps(asdict(truth), indent=1))
-    draft.replace(file)
+    write_whole(file, json.dumps(asdict(truth), indent=1))
     forget(settings, plan)
     return file
 
@@ -170,7 +167,7 @@ def read_truth(settings: Settings) -> Truth:
         )
     together = Truth()
     for file in sorted(folder.glob("*.json")):
-        values: dict[str, Any] = json.loads(file.read_text())
+        values = decode(file.read_bytes(), file, f"Its run cannot be compared any more: rm '{file}'")
         together.merge(Truth(**values))
     return together
 

@@ -49,7 +49,8 @@ with
             count(conversions.order_id) as orders,
             sum(conversions.amount_cents) as ordered_cents
         from clicks
-        left join conversions on conversions.cart_event_id = clicks.click_id
+        left join
+            conversions on conversions.cart_event_id = clicks.click_id and conversions.cart_time = clicks.clicked_at
         left join order_payments on order_payments.order_id = conversions.order_id
         where clicks.click_type in ('page_view', 'add_to_cart')
         group by clicks.clicked_on, clicks.tier, clicks.user_id

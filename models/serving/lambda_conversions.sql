@@ -7,7 +7,7 @@ with
 
     fence as (select * from {{ ref("lambda_fence") }}),
 
-    merged as ({{ merge_by_final_at("order_time") }})
+    merged as ({{ merge_by_final_at("order_time", ["order_id"]) }})
 
 select *
 from merged

@@ -1,6 +1,6 @@
 -- Written by `lakehouse dbt sync` from config/tables/gold.*.yaml.
 -- fmt: off
-{{ compare_answers("ad_clicks", ["impression_event_id", "click_event_id"], final_at="click_time") }}
+{{ compare_answers("ad_clicks", ["impression_event_id", "impression_time", "click_event_id", "click_time"], final_at="click_time") }}
 union all
 {{ compare_answers("conversions", ["order_id"], final_at="order_time") }}
 union all

@@ -7,9 +7,8 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-
 from config.settings import Settings
+from config.terminal import Terminal
 from operations.demo.progress import progress
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Context:
     it. But a later path runs on a warmer JVM than an earlier one.
     """
 
-    console: Console
+    console: Terminal
     settings: Settings
     events: int
     seed: int

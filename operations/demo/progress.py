@@ -3,18 +3,19 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from config.terminal import Terminal
 
 Update = Callable[[str], None]
 
 
 @contextmanager
-def progress(console: Console, what: str) -> Iterator[Update]:
+def progress(console: Terminal, what: str) -> Iterator[Update]:
     """Show what is being done while it is done; the function it yields changes the text."""
     if not console.is_terminal:
-        console.print(f"{what} …", markup=False)
-        yield lambda text: console.print(f"  {text} …", markup=False)
+        console.print(f"{what} …")
+        yield lambda text: console.print(f"  {text} …")
         return
     columns = (SpinnerColumn(), TextColumn("{task.description} …", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as shown:

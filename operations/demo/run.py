@@ -1,21 +1,20 @@
 """The demo: every step in order, in a home of its own that is emptied first, with a Kafka of its own."""
 
 import os
-import shutil
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 
 from config.errors import LakehouseError
+from config.home import empty_home, make_home
 from config.java import SHORT_RUN
 from config.settings import Settings, load_settings, nearest
+from config.terminal import Terminal
 from lake.location import warehouse
 from local.broker import Broker
 from local.catalog import Catalog
@@ -36,7 +35,7 @@ TRY_NEXT = ('sql "select rules, count(*) from silver.quarantine group by rules"'
 class Demo:
     """One run of the demo: its steps, its servers, and how many events it generates from which seed."""
 
-    console: Console
+    console: Terminal
     events: int
     seed: int
     steps: tuple[Step, ...]
@@ -46,10 +45,12 @@ class Demo:
     def run(self) -> int:
         """Run all steps in an empty home; return 0 if each found what it expected."""
         began = time.monotonic()
+        make_home(load_settings())
         settings = demo_home(load_settings())
         self.kafka(settings).stop()  # an interrupted demo may have left it running
         Catalog(settings).stop()
-        shutil.rmtree(settings.home, ignore_errors=True)
+        empty_home(settings)
+        make_home(settings)
         seconds: dict[Step, float] = {}
         code = self._run(settings, self.steps, seconds)
         if code == 0:
@@ -67,7 +68,7 @@ class Demo:
         code = self._run(settings, tuple(step for step in self.steps if step.part == part), {})
         after = known[known.index(part) + 1 :]
         if code == 0 and after:
-            self.console.print(f"Next: {self._command(after[0])}", markup=False)
+            self.console.print(f"Next: {self._command(after[0])}")
         return code
 
     def _run(self, settings: Settings, chosen: tuple[Step, ...], seconds: dict[Step, float]) -> int:
@@ -108,9 +109,9 @@ class Demo:
     def _show_failure(self, step: Step, error: Exception) -> int:
         """Print an error, the step in which it happened and the command that reruns it; return the exit code."""
         if isinstance(error, LakehouseError):
-            self.console.print(str(error), style="red", markup=False)
+            self.console.lines(str(error), style="red")
         else:
-            traceback.print_exception(error)
+            Terminal(stderr=True).error(error)
         self.console.print(f"✗ The step '{step.title}' failed: see the error above.", style="red")
         self._show_rerun(step.part)
         return error.exit_code if isinstance(error, LakehouseError) else 1
@@ -118,8 +119,8 @@ class Demo:
     def _show_rerun(self, part: str) -> None:
         if part != self.steps[0].part:
             self.console.print("Rerun this part on what the parts before it left (it starts and stops Kafka itself):")
-            self.console.print(f"  {self._command(part)}", markup=False)
-        self.console.print("Run everything again: .venv/bin/lakehouse demo", markup=False)
+            self.console.print(f"  {self._command(part)}")
+        self.console.print("Run everything again: .venv/bin/lakehouse demo")
 
     def _command(self, part: str) -> str:
         return f".venv/bin/lakehouse demo --part {part} --events {self.events} --seed {self.seed}"
@@ -131,15 +132,16 @@ class Demo:
             table.add_row(f"{number} · {step.title}", f"{taken:.1f}")
         self.console.print(table)
         self.console.print("✓ Every record is accounted for, id by id.", style="green")
-        self.console.print(f"\nDone in {total:.0f} s. Kafka is stopped; the tables stay in {settings.home}.")
+        self.console.print()
+        self.console.print(f"Done in {total:.0f} s. Kafka is stopped; the tables stay in {settings.home}.")
         for title, path in {title: path for step in seconds for title, path in step.pages.items()}.items():
-            self.console.print(f"{title}: {settings.home / path}", markup=False)
+            self.console.print(f"{title}: {settings.home / path}")
         self.console.print("Try next:")
         for command in (*(command for step in seconds for command in step.try_next), *TRY_NEXT):
-            self.console.print(f"  LAKEHOUSE_HOME='{settings.home}' .venv/bin/lakehouse {command}", markup=False)
+            self.console.print(f"  LAKEHOUSE_HOME='{settings.home}' .venv/bin/lakehouse {command}")
 
 
-def run(console: Console, *, events: int, seed: int, part: str | None = None) -> int:
+def run(console: Terminal, *, events: int, seed: int, part: str | None = None) -> int:
     """Run the demo, or one part of it; return its exit code."""
     demo = Demo(console, events, seed, steps())
     return demo.run_part(part) if part else demo.run()

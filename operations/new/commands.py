@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from config.settings import ROOT
+from config.terminal import Terminal
 
 app = typer.Typer()
 new = typer.Typer(help="Add a topic, a job, a join or a model, with every file it needs.", no_args_is_help=True)
 app.add_typer(new, name="new")
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 Name = Annotated[str, typer.Argument(help="Lower-case letters and underscores, as in page_views.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="List the files, and write none.")]
@@ -96,18 +96,18 @@ def _write(files: dict[str, str], dry_run: bool, then: str) -> None:
     if dry_run:
         refuse_existing(files, ROOT)
         _list("It would write:", list(files))
-        console.print("Nothing was written. lakehouse dbt sync would add the dbt files.", markup=False)
+        console.print("Nothing was written. lakehouse dbt sync would add the dbt files.")
         return
     written = [str(file.relative_to(ROOT)) for file in write(files, ROOT)]
     _list("Edit these:", [name for name in written if name in files])
     _list("Written by lakehouse dbt sync:", [name for name in written if name not in files])
-    console.print("Next:", markup=False)
-    console.print("  make test", markup=False)
-    console.print(f"  {then}", markup=False)
+    console.print("Next:")
+    console.print("  make test")
+    console.print(f"  {then}")
 
 
 def _list(title: str, names: list[str]) -> None:
     if names:
-        console.print(title, markup=False)
+        console.print(title)
     for name in names:
-        console.print(f"  {Path(name)}", markup=False)
+        console.print(f"  {Path(name)}")

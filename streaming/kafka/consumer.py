@@ -13,21 +13,24 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from threading import Event
 from typing import Any
 
 from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from kafka.structs import ConsumerGroupMetadata
 
 from config.errors import LakehouseError
 from config.kafka import python_options, reachable
 from config.settings import Settings
 from config.signals import stop_on_signal
+from streaming.kafka.positions import NETWORK_MS, seek_to_committed
+from streaming.kafka.waiting import answers
 
 Record = Any  # a ConsumerRecord of kafka-python: topic, partition, offset, timestamp, key, value, headers
 
-_POLL_MS, _NETWORK_MS = 200, 5_000
+_POLL_MS = 200
 _REPORT_SECONDS, _RETRY_SECONDS = 1.0, 0.2
 _GIVE_UP_SECONDS = 60.0  # a restarting broker is back sooner; a longer failure needs an operator
 
@@ -47,6 +50,8 @@ class Group:
     """The session timeout: after it, the partitions of a killed process go to the other members."""
     instance: str | None = None
     """Static membership for a group of one: a restarted process gets its partitions back at once."""
+    command: str = ""
+    """The command that runs it; an error names it as the way to go on after a loss."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,10 @@ class PolledBatch:
         """Stay in the group during long work; call it regularly. Raises `RetryBatchError` after a rebalance."""
         assigned = self._consumer.assignment()
         self._consumer.pause(*assigned)
-        polled = self._consumer.poll(timeout_ms=0)
+        try:
+            polled = self._consumer.poll(timeout_ms=0)
+        except NoOffsetForPartitionError:  # of a partition that a rebalance has just assigned
+            polled = {}
         now = self._consumer.group_metadata()
         self._consumer.resume(*(assigned & self._consumer.assignment()))
         if polled or (now.generation_id, now.member_id) != (self.member.generation_id, self.member.member_id):
@@ -92,8 +100,8 @@ class Progress:
     partitions: int = 0
     retried: int = 0
     """Batches that had to be retried."""
-    expired: int = 0
-    """Records that retention deleted before the group read them."""
+    waiting_since: datetime | None = None
+    """Since when it waits for Kafka, which does not answer."""
 
 
 HandleBatch = Callable[[PolledBatch], None]
@@ -106,12 +114,17 @@ def consume(
     handle: HandleBatch,
     *,
     until_caught_up: bool = False,
+    accept_loss: str | None = None,
     watch: OnProgress = lambda _: None,
     stop: Event | None = None,
 ) -> Progress:
-    """Consume as a member of the group until `stop` is set, or until the group has reached the current end offsets."""
+    """Consume as a member of the group until `stop` is set, or until the group has reached the current end offsets.
+
+    accept_loss: why to go on after records that Kafka deleted before the group had read them; they are recorded in the
+    ledger as lost. Without a reason they are an error.
+    """
     with reachable(settings), closing(_consumer(settings, group)) as consumer, stop_on_signal(stop) as stopped:
-        return _Loop(consumer, group, handle, until_caught_up, watch, stopped).run()
+        return _Loop(settings, consumer, group, handle, until_caught_up, accept_loss, watch, stopped).run()
 
 
 def _consumer(settings: Settings, group: Group) -> KafkaConsumer:
@@ -121,7 +134,7 @@ def _consumer(settings: Settings, group: Group) -> KafkaConsumer:
         group_id=group.name,
         group_instance_id=group.instance,
         enable_auto_commit=False,
-        auto_offset_reset="earliest",
+        auto_offset_reset="none",  # an offset that Kafka no longer has is an error, never skipped
         # Also makes a new owner of a partition wait for offsets in a pending transaction of the previous owner.
         isolation_level="read_committed",
         max_poll_records=group.records_per_batch,
@@ -135,15 +148,17 @@ def _consumer(settings: Settings, group: Group) -> KafkaConsumer:
 class _Loop:
     def __init__(
         self,
+        settings: Settings,
         consumer: KafkaConsumer,
         group: Group,
         handle: HandleBatch,
         until_caught_up: bool,
+        accept_loss: str | None,
         watch: OnProgress,
         stop: Event,
     ) -> None:
-        self._consumer, self._group, self._handle = consumer, group, handle
-        self._watch, self._stop = watch, stop
+        self._settings, self._consumer, self._group, self._handle = settings, consumer, group, handle
+        self._accept_loss, self._watch, self._stop = accept_loss, watch, stop
         # Always fetch the metadata: a member that joins without it is assigned no partitions for minutes.
         partitions = [TopicPartition(name, n) for name in group.topics for n in consumer.partitions_for_topic(name)]
         self._ends: dict[TopicPartition, int] | None = consumer.end_offsets(partitions) if until_caught_up else None
@@ -151,14 +166,17 @@ class _Loop:
         self._committed: dict[TopicPartition, int] = {}
         self._seek_needed = self._batch_failed = False
         self._failing_since: float | None = None
+        self._waiting_since: datetime | None = None
         self._started = self._reported = time.monotonic()
-        self._records = self._reported_records = self._lag = self._retried = self._expired = 0
+        self._records = self._reported_records = self._lag = self._retried = 0
 
     def run(self) -> Progress:
         while not self._stop.is_set():
             try:
                 if self._step():
                     break
+            except (OffsetOutOfRangeError, NoOffsetForPartitionError):
+                self._seek_needed = True
             except (RetryBatchError, KafkaError) as reason:
                 self._failed(reason)
         with suppress(KafkaError):  # an unreachable broker must not hide the progress made
@@ -168,7 +186,7 @@ class _Loop:
     def _step(self) -> bool:
         """Poll and handle one batch; return whether the group has caught up."""
         if self._seek_needed:
-            self._seek_to_committed()
+            seek_to_committed(self._consumer, self._group, self._settings, self._accept_loss)
         self._seek_needed = True  # until the batch is done: after any error its records are polled again
         records = self._consumer.poll(timeout_ms=_POLL_MS)
         self._check_assignment()
@@ -177,6 +195,7 @@ class _Loop:
         self._seek_needed = False
         if time.monotonic() - self._reported >= _REPORT_SECONDS:
             self._update_lag()
+            self._waiting_since = None
             if not self._batch_failed:
                 self._failing_since = None
             self._watch(self._progress())
@@ -197,7 +216,16 @@ class _Loop:
         self._failing_since, self._batch_failed = None, False
 
     def _failed(self, reason: Exception) -> None:
-        """Wait before the next attempt; raise an error after a minute of failures."""
+        """Wait before the next attempt; raise an error after a minute of failures.
+
+        While Kafka is away, a live consumer waits for it, however long that takes.
+        """
+        if self._ends is None and not answers(self._settings, self._group.topics):
+            self._waiting_since = self._waiting_since or datetime.now(UTC)
+            self._failing_since = None
+            self._watch(self._progress())
+            self._stop.wait(_RETRY_SECONDS)
+            return
         self._failing_since = self._failing_since or time.monotonic()
         if time.monotonic() - self._failing_since > _GIVE_UP_SECONDS:
             raise LakehouseError(
@@ -206,23 +234,8 @@ class _Loop:
             ) from reason
         self._stop.wait(_RETRY_SECONDS)
 
-    def _seek_to_committed(self) -> None:
-        for partition in self._consumer.assignment():
-            committed = self._consumer.committed(partition, timeout_ms=_NETWORK_MS)
-            if committed is None:
-                self._consumer.seek_to_beginning(partition)
-            else:
-                self._consumer.seek(partition, committed)
-
     def _check_assignment(self) -> None:
-        """Count the unread records that retention deleted from new partitions: the consumer skips them silently."""
         assigned = self._consumer.assignment()
-        new = list(assigned - self._assigned)
-        firsts = self._consumer.beginning_offsets(new, timeout_ms=_NETWORK_MS) if new else {}
-        committed = {partition: self._consumer.committed(partition, timeout_ms=_NETWORK_MS) for partition in new}
-        self._expired += sum(
-            max(0, firsts[partition] - offset) for partition, offset in committed.items() if offset is not None
-        )
         # After a rebalance the failed batch may belong to another member.
         self._batch_failed &= assigned == self._assigned
         self._assigned = assigned
@@ -233,7 +246,7 @@ class _Loop:
 
     def _reached(self, partition: TopicPartition) -> int:
         if partition not in self._assigned:
-            return self._consumer.committed(partition, timeout_ms=_NETWORK_MS) or 0
+            return self._consumer.committed(partition, timeout_ms=NETWORK_MS) or 0
         position = self._position(partition)
         if position > self._committed.get(partition, position):
             # Only transaction markers were read. Commit past them, so that the other members see the position.
@@ -242,11 +255,11 @@ class _Loop:
         return position
 
     def _position(self, partition: TopicPartition) -> int:
-        return self._consumer.position(partition, timeout_ms=_NETWORK_MS) or 0
+        return self._consumer.position(partition, timeout_ms=NETWORK_MS) or 0
 
     def _update_lag(self) -> None:
         assigned = self._consumer.assignment()
-        ends = self._consumer.end_offsets(assigned, timeout_ms=_NETWORK_MS) if assigned else {}
+        ends = self._consumer.end_offsets(assigned, timeout_ms=NETWORK_MS) if assigned else {}
         self._lag = sum(max(0, end - self._position(partition)) for partition, end in ends.items())
 
     def _progress(self) -> Progress:
@@ -260,5 +273,5 @@ class _Loop:
             lag=self._lag,
             partitions=len(self._assigned),
             retried=self._retried,
-            expired=self._expired,
+            waiting_since=self._waiting_since,
         )

@@ -1,7 +1,12 @@
-"""Dead letters: a record that a role could not process -> the value of its dead letter, with reason and origin."""
+"""Dead letters: a record that a role could not process -> the value of its dead letter, with reason and origin.
 
+A dead letter never contains the record, which may be anything, personal data included, while dead letters are kept
+forever. Its bytes stay where they came from, at `origin`, for as long as that topic keeps them; the hash and the length
+tell whether what is found there is the same record.
+"""
+
+import hashlib
 import json
-from base64 import b64encode
 from datetime import UTC, datetime
 from uuid import UUID, uuid5
 
@@ -11,22 +16,18 @@ _NAMESPACE = UUID("0d5e2a5c-7f0e-4b0e-9a53-5d3f4a6f8f11")
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999; a producer may set any timestamp
 
 
-def dead_letter(record: Record, reason: str, value: bytes, max_bytes: int) -> bytes:
-    """Build a dead letter of at most `max_bytes`; its id is derived from its origin, so it is always the same.
-
-    value: redacted if the record could be parsed, else the raw bytes; it is cut if it is too long.
-    """
-    room = (max_bytes - 1024) // 4 * 3  # base64 turns three bytes into four; 1,024 bytes are for the other fields
-    if len(value) > room:
-        reason, value = f"{reason} (the first {room:,} of {len(value):,} bytes)", value[:room]
+def dead_letter(record: Record, reason: str) -> bytes:
+    """Build the dead letter of a record; its id is derived from its origin, so it is always the same."""
+    value = record.value or b""
     letter = {
         "event_id": uuid5(_NAMESPACE, f"{record.topic}/{record.partition}/{record.offset}").hex,
         "type": "dead_letter",
         "event_time": _iso_time(record.timestamp),
-        "schema_version": 1,
+        "schema_version": 2,
         "reason": reason,
         "origin": {"topic": record.topic, "partition": record.partition, "offset": record.offset},
-        "value": b64encode(value).decode(),
+        "sha256": hashlib.sha256(value).hexdigest(),
+        "bytes": len(value),
     }
     return json.dumps(letter, separators=(",", ":")).encode()
 

@@ -16,6 +16,7 @@ from lake import ledger
 from lake.location import table_location
 from lake.tables import ORIGIN, columns
 from streaming.job import Job
+from streaming.landing.arrival import as_archived
 
 TABLE = "bronze.events"
 
@@ -30,17 +31,21 @@ def fill_gap(spark: SparkSession, settings: Settings, job: Job, generation: int)
         partition: (ends.get(partition, 0), end) for partition, end in landed.items() if end > ends.get(partition, 0)
     }
     if missing:
-        records = between(spark, settings, missing)
+        # What the replay did not believe must not be believed here.
+        known = spark.read.format("delta").load(str(table_location(settings, "silver.quarantine", generation)))
+        records = as_archived(between(spark, settings, missing), known).withColumn(
+            "arrival_date", F.to_date("arrival_time")
+        )
         # The anti-join is needed: an earlier run that was killed here has already archived these records.
         new = records.join(archive.select(*ORIGIN), list(ORIGIN), "left_anti").select(*columns(table_named(TABLE)))
         new.write.format("delta").mode("append").partitionBy("topic", "arrival_date").save(path)
 
 
 def between(spark: SparkSession, settings: Settings, ranges: dict[tuple[str, int], tuple[int, int]]) -> DataFrame:
-    """Read offset ranges from Kafka, by partition, with the archive's column names."""
+    """Read offset ranges from Kafka, by partition."""
     starts = by_topic({partition: start for partition, (start, _) in ranges.items()})
     ends = by_topic({partition: end for partition, (_, end) in ranges.items()})
-    log = (
+    return (
         spark.read.format("kafka")
         .options(**spark_source_options(settings))
         .option("assign", json.dumps({topic: [int(p) for p in partitions] for topic, partitions in ends.items()}))
@@ -49,7 +54,6 @@ def between(spark: SparkSession, settings: Settings, ranges: dict[tuple[str, int
         .option("includeHeaders", True)
         .load()
     )
-    return log.withColumnRenamed("timestamp", "arrival_time").withColumn("arrival_date", F.to_date("arrival_time"))
 
 
 def by_topic(offsets: Offsets) -> dict[str, dict[str, int]]:

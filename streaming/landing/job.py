@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from config.declarations import topics
@@ -20,21 +20,23 @@ from lake import ledger
 from lake.batch import Batch
 from lake.tables import try_collect
 from streaming.job import LOG, Job, Query
+from streaming.landing.arrival import RECORD
 from streaming.landing.classify import INPUT_COLUMNS, classify
-from streaming.landing.parse import contracts, parse
+from streaming.landing.contract import contracts
+from streaming.landing.parse import parse
 from streaming.landing.write import ARCHIVE, SIDE_TABLES, Rows, split_by_table, write_tables
+from streaming.set_aside import MARK, RULE
 
 SMALL_BATCH = 20_000
 """Up to this many records, one task per Kafka partition costs more than it saves."""
 
 
 def parse_and_validate(log: DataFrame) -> DataFrame:
-    """Parse every Kafka record and list the rules it breaks."""
-    records = log.select(
-        "topic", "partition", "offset", "key", "value", "headers", F.col("timestamp").alias("arrival_time")
-    )
+    """Parse records with the archive's columns, list the rules they break; one that is set aside breaks only that."""
+    records = log.select(*(name for name in (*RECORD, MARK) if name in log.columns))
+    parsed = _parsed_without(records, records[MARK]) if MARK in log.columns else parse(records)
     size = F.coalesce(F.octet_length("key"), F.lit(0)) + F.coalesce(F.octet_length("value"), F.lit(0))
-    return parse(records).select(
+    return parsed.select(
         "*",
         F.to_date("arrival_time").alias("arrival_date"),
         F.xxhash64("topic", "event_id").alias("dedup_hash"),
@@ -42,20 +44,37 @@ def parse_and_validate(log: DataFrame) -> DataFrame:
     )
 
 
+def _parsed_without(records: DataFrame, marked: Column) -> DataFrame:
+    """Parse records, but not the values of marked ones: the parser gets no value, the archive gets it as received."""
+    hidden = records.withColumns({MARK: marked, "received": F.col("value"), "value": F.when(~marked, F.col("value"))})
+    rules = F.when(F.col(MARK), F.array(F.lit(RULE))).otherwise(F.col("rules"))
+    return parse(hidden).withColumns({"value": F.col("received"), "rules": rules}).drop(MARK, "received")
+
+
 def land(batch: Batch) -> None:
     """Land one micro-batch."""
     with _materialized(batch) as rows:
-        records = (
-            rows.select(list(INPUT_COLUMNS)) if isinstance(rows, pa.Table) else rows.select(*INPUT_COLUMNS).toArrow()
-        )
-        if not len(records):
+        entry, parts = _classified(rows, batch)
+        if not entry:
             return
-        classified = classify(records, batch)
-        entry = ledger.count(classified, batch)
         batch = replace(batch, already_landed=_still_overlapping(batch, entry))
-        parts = split_by_table(rows, classified)
         write_tables(batch, {name: part for name, part in parts.items() if name != ARCHIVE or not batch.is_replay})
         ledger.record_entry(entry, batch)
+
+
+def classify_records(batch: Batch) -> None:
+    """Do everything that landing does before it writes, to find out whether it can."""
+    with _materialized(batch) as rows:
+        _classified(rows, batch)
+
+
+def _classified(rows: Rows, batch: Batch) -> tuple[ledger.Entry, dict[str, Rows]]:
+    """Classify the records of a batch: its ledger entry, and the rows of each table."""
+    columns = rows.select(list(INPUT_COLUMNS)) if isinstance(rows, pa.Table) else rows.select(*INPUT_COLUMNS).toArrow()
+    if not len(columns):
+        return [], {}
+    classified = classify(columns, batch)
+    return ledger.count(classified, batch), split_by_table(rows, classified)
 
 
 @contextmanager

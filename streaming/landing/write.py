@@ -17,7 +17,8 @@ from config.declarations import table_named
 from lake.batch import Batch
 from lake.tables import ORIGIN, append
 from streaming.landing.classify import SILVER
-from streaming.landing.parse import Contract, column_paths, contracts, landing_columns
+from streaming.landing.contract import Contract, contracts
+from streaming.landing.parse import column_paths, landing_columns
 
 ARCHIVE = "bronze.events"
 SIDE_TABLES = {"silver.quarantine": "quarantined", "silver.late": "late", "silver.duplicates": "duplicates"}

@@ -24,7 +24,8 @@ def attach_tier(clicks: DataFrame, users: DataFrame) -> DataFrame:
     versions = users.select(
         F.col("user_id").alias("version_of"),
         F.col("event_id").alias("version_event_id"),
-        F.col("tier").alias("version_tier"),
+        # A deleted user has no tier, whatever `after` says.
+        F.when(F.col("op") != "d", F.col("tier")).alias("version_tier"),
         "valid_from",
         "valid_to",
     )
@@ -66,6 +67,7 @@ def job() -> Job:
         writes=(TABLE,),
         process=enrich,
         provenance=Provenance(
-            row_contains_event="e.event_id = r.event_id",
+            row_contains_event="e.event_id = r.event_id and e.event_time = r.event_time",
+            shared_columns=("event_id",),
         ),
     )

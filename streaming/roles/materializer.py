@@ -56,5 +56,6 @@ def job() -> Job:
         bounded=Bounded(max_event_gap=None),
         provenance=Provenance(
             row_contains_event="e.type = 'order_status_changed' and e.order_id = r.order_id",
+            shared_columns=("order_id",),
         ),
     )

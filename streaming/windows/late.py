@@ -15,7 +15,8 @@ from config.declarations import table_named
 from config.errors import LakehouseError
 from lake.batch import Batch
 from lake.tables import read, upsert
-from streaming.landing.parse import contracts, landing_columns, parse
+from streaming.landing.contract import contracts
+from streaming.landing.parse import landing_columns, parse
 
 TABLE = "silver.late"
 LateParts = Mapping[str, str]
@@ -63,6 +64,17 @@ def _upsert_late_parts(
     if merged:
         changes |= {total: f"t.{total} - t.{part} + s.{part}" for total, part in parts.items()}
     return upsert(batch, name, rows, changes=changes, once=(f"{batch.txn_app_id}/late", version))
+
+
+def add_late_parts(rows: DataFrame, late: DataFrame, key: list[str], parts: LateParts, *, merged: bool) -> DataFrame:
+    """Add to windows of events on time the late parts of the same windows of late events, as `upsert_windows` does."""
+    late = late.select(*(F.col(name).alias(name if name in key else f"late of {name}") for name in late.columns))
+    joined = rows.join(late, key, "full_outer")
+    values = {name: F.coalesce(F.col(name), F.col(f"late of {name}")) for name in rows.columns if name not in key}
+    for total, part in parts.items():
+        on_time, too_late = (F.coalesce(F.col(name), F.lit(0)) for name in (total, f"late of {total}"))
+        values |= {part: too_late, total: on_time + too_late if merged else on_time}
+    return joined.select(*(values.get(name, F.col(name)).alias(name) for name in rows.columns))
 
 
 def late_events(spark: SparkSession, batch: Batch, topic: str) -> DataFrame:

@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 
 from batch import code_versions
 from batch.code_versions import SILVER, current, needs_full_run, of_run, record, silver_parts, stale
-from batch.overrides import BATCH_OVERRIDES, trending
 from config.settings import Settings
 from streaming import code_version
+from streaming.bounded import OVERRIDES, trending
 from streaming.job import jobs
-from streaming.landing.parse import contracts
+from streaming.landing.contract import contracts
 
 
 def another_trending(tables: Mapping[str, DataFrame]) -> DataFrame:
@@ -32,7 +32,7 @@ def test_silver_depends_on_parsing_and_on_the_rebuild_but_on_no_override() -> No
 
 def test_other_code_of_one_table_leaves_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     before = current()
-    monkeypatch.setitem(BATCH_OVERRIDES, "trending", another_trending)
+    monkeypatch.setitem(OVERRIDES, "trending", another_trending)
     assert stale(before, current()) == {"gold.trending"}
     assert not needs_full_run(before, current())
 

@@ -65,6 +65,7 @@ def test_durations_and_retention_are_read_in_words(declared: Path) -> None:
     for said, kept in (
         ("7 days", {"retention.ms": "604800000", "retention.bytes": "-1"}),
         ("1 GiB", {"retention.ms": "-1", "retention.bytes": "1073741824"}),
+        ("7 days and 1 GiB", {"retention.ms": "604800000", "retention.bytes": "1073741824"}),
         ("forever", {"retention.ms": "-1", "retention.bytes": "-1"}),
     ):
         file.write_text(yaml.safe_dump(values | {"retention": said}))
@@ -92,9 +93,16 @@ def test_a_landed_table_has_the_columns_of_every_landed_table() -> None:
         ("topics/clicks.yaml", "allowance: 10 minutes", "allowance: 10 mins", "lateness.allowance:", "'10 minutes'"),
         ("topics/clicks.yaml", "allowance:", "alowance:", "'lateness.alowance'", "did you mean 'allowance'?"),
         ("topics/clicks.yaml", "retention: forever", "retention: 7 weeks", "retention:", "'7 days'"),
+        (
+            "topics/clicks.yaml",
+            "retention: forever",
+            "retention: 7 days and 8 days",
+            "retention:",
+            "'7 days and 1 GiB'",
+        ),
         ("topics/clicks.yaml", "archived: true", "archived: maybe", "archived:", "valid boolean"),
         ("tables/silver.users.yaml", "topic: users", "topic: user", "topic:", "did you mean 'users'?"),
-        ("tables/silver.users.yaml", "key: [event_id]", "key: [evnt_id]", "key:", "did you mean 'event_id'?"),
+        ("tables/silver.users.yaml", "key: [event_id,", "key: [evnt_id,", "key:", "did you mean 'event_id'?"),
         ("tables/silver.users.yaml", "from: after.tier", "from: after.teir", "columns:", "did you mean 'after.tier'?"),
         ("tables/silver.users.yaml", "  op: {", "  oops: {", "columns: there is no 'oops'", "'op'"),
         ("tables/silver.users.yaml", "versioned_by: user_id", "versioned_by: usr_id", "versioned_by:", "'user_id'?"),

@@ -76,9 +76,23 @@ def test_the_password_reaches_both_kinds_of_clients(secured: Settings) -> None:
 
 def test_the_password_may_stand_in_a_file(secured: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "password").write_text(f"{SECRET}\n")
+    (tmp_path / "password").chmod(0o600)
     monkeypatch.delenv("LAKEHOUSE_KAFKA__PASSWORD")
     monkeypatch.setenv("LAKEHOUSE_KAFKA__PASSWORD_FILE", str(tmp_path / "password"))
     assert python_options(load_settings())["sasl_plain_password"] == SECRET
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o620])
+def test_a_password_file_that_others_can_open_is_refused(
+    secured: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    (tmp_path / "password").write_text(f"{SECRET}\n")
+    (tmp_path / "password").chmod(mode)
+    monkeypatch.delenv("LAKEHOUSE_KAFKA__PASSWORD")
+    monkeypatch.setenv("LAKEHOUSE_KAFKA__PASSWORD_FILE", str(tmp_path / "password"))
+    with pytest.raises(LakehouseError, match="Others can read") as error:
+        python_options(load_settings())
+    assert error.value.hint == f"chmod 600 '{tmp_path / 'password'}'"
 
 
 def test_a_missing_password_is_told_with_both_ways_to_give_it(

@@ -101,6 +101,11 @@ def test_each_form_finds_what_breaks_it_and_nothing_else(spark: SparkSession, fi
     assert [row["measure"] for row in found(spark, file, "mostly_large")] == [60.0]
     assert [str(row["newest"]) for row in found(spark, file, "up_to_date")] == ["2026-01-05 10:30:00"]
     assert found(spark, file, "key_unique") == []
+    again = [paid.format(2, "'o2'", 5, clock) for clock in ("09:59:59", "11:00:00")]
+    spark.sql(" union all ".join([*payments, *again])).createOrReplaceTempView(view("silver.payments"))
+    assert found(spark, file, "key_unique") == []  # in another hour, an id is that of another event
+    spark.sql(" union all ".join([*payments, again[0], again[0]])).createOrReplaceTempView(view("silver.payments"))
+    assert [(row["event_id"], row["copies"]) for row in found(spark, file, "key_unique")] == [("e2", 2)]
     spark.createDataFrame([], columns).createOrReplaceTempView(view("silver.payments"))
     assert found(spark, file, "mostly_large") == []
     assert len(found(spark, file, "up_to_date")) == 1

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings
+from config.terminal import Terminal
 from expectations import data_docs
 from expectations.gate import Audit, Finding, audit
 from lake.ledger import TERMS
@@ -105,7 +105,7 @@ def test_bounds_and_freshness_warn(bad_day: tuple[Audit, Settings]) -> None:
 
 
 def test_what_fails_is_told_in_words_with_rows_keys_and_what_to_run(
-    bad_day: tuple[Audit, Settings], console: Console
+    bad_day: tuple[Audit, Settings], console: Terminal
 ) -> None:
     assert not bad_day[0].passed
     bad_day[0].show(console)
@@ -147,7 +147,7 @@ def test_nothing_is_sent_anywhere(bad_day: tuple[Audit, Settings]) -> None:
 
 
 def test_a_warning_lets_pass_and_what_is_not_given_is_not_asked(
-    spark: SparkSession, fresh_home: Settings, console: Console
+    spark: SparkSession, fresh_home: Settings, console: Terminal
 ) -> None:
     frames = {
         "gold.order_payments": frame(spark, "gold.order_payments", paid_order("o1", payment_event_id=None, paid=False))

@@ -1,22 +1,30 @@
 """The ledger check, on a real log: it passes on what landing did, and fails when any term of it is touched."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
 
 import deltalake
 import pyarrow as pa
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
 from pyspark.sql import SparkSession
-from rich.console import Console
 
+from config.errors import LakehouseError
+from config.kafka import end_offsets, python_options
 from config.settings import Settings
+from config.terminal import Terminal
+from expectations import ledger_proof
 from expectations.ledger_check import check_ledger, check_truth
-from lake import ledger
+from lake import ledger, losses
 from lake.location import table_location
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import Truth, read_truth
+from streaming.checkpoint import reset
 from streaming.job import job_named
 from streaming.runner import Runner
 
@@ -29,7 +37,7 @@ def landed(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Tem
     broker = Broker(mine)
     broker.start()
     try:
-        simulate(mine, Plan(seed=3, events=4000, malformed=0.02, late=0.03, duplicates=0.03), Console(quiet=True))
+        simulate(mine, Plan(seed=3, events=4000, malformed=0.02, late=0.03, duplicates=0.03), Terminal(quiet=True))
         Runner(mine, spark).run([job_named("landing")], until_caught_up=True)
         yield mine
     finally:
@@ -92,10 +100,51 @@ def test_a_ledger_that_says_otherwise_is_found_in_every_term(
     entries = ledger.entries(landed)
     for term in ("input", *ledger.TERMS):
         entries[0][term] += 1
-    monkeypatch.setattr(ledger, "entries", lambda *_: entries)
+    monkeypatch.setattr(ledger, "entries", lambda _, jobs: entries if "landing" in jobs else [])
     faults = check_ledger(spark, landed).faults
     for term in ("input", *ledger.TERMS):
         assert any(f"the ledger has {term} = " in fault for fault in faults), term
+
+
+def test_only_what_came_since_the_last_proof_is_followed(spark: SparkSession, landed: Settings) -> None:
+    whole = check_ledger(spark, landed, full=True)
+    assert (whole.faults, whole.proved_at) == ([], None)
+    proof = ledger_proof.load(landed, 1)
+    assert proof
+    again = check_ledger(spark, landed)
+    assert (again.proved_at, again.counts, again.faults) == (proof.proved_at, whole.counts, [])
+    since = {(row["topic"], row["partition"]): row["to_offset"] // 64 * 64 for row in ledger.entries(landed)}
+    assert proof.since == since | {place: max(since[place], end) for place, end in proof.since.items()}
+
+
+def test_compaction_leaves_the_proof_valid_and_any_other_change_does_not(spark: SparkSession, landed: Settings) -> None:
+    check_ledger(spark, landed)
+    path = str(table_location(landed, "silver.clicks"))
+    deltalake.DeltaTable(path).optimize.compact()
+    assert check_ledger(spark, landed).proved_at
+    doubled = _rows(path).slice(0, 1)
+    version = deltalake.DeltaTable(path).version()
+    try:
+        deltalake.write_deltalake(path, doubled, mode="append")
+        added = check_ledger(spark, landed)
+        deltalake.DeltaTable(path).restore(version)
+        restored = check_ledger(spark, landed)
+    finally:
+        deltalake.DeltaTable(path).restore(version)
+    assert (added.proved_at, added.not_covered) == (
+        None, "rows of records that were proved before have been added to silver.clicks",
+    )  # fmt: skip
+    assert len(added.faults) == 1
+    assert (restored.faults, restored.not_covered) == ([], "silver.clicks was changed by RESTORE")
+
+
+def test_a_batch_without_its_entry_is_found(
+    spark: SparkSession, landed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = [row for row in ledger.entries(landed) if row["batch"] != 1]
+    monkeypatch.setattr(ledger, "entries", lambda _, jobs: entries if "landing" in jobs else [])
+    faults = check_ledger(spark, landed).faults
+    assert any("records in bronze are counted by no ledger entry" in fault for fault in faults)
 
 
 def test_tables_hold_rows(landed: Settings) -> None:
@@ -106,3 +155,39 @@ def test_tables_hold_rows(landed: Settings) -> None:
 
 def _rows(path: str) -> pa.Table:
     return deltalake.DeltaTable(path).to_pyarrow_table()
+
+
+def test_landing_goes_on_after_an_accepted_loss_and_the_check_lists_it(spark: SparkSession, landed: Settings) -> None:
+    """The last test: it deletes the unread part of a partition, as retention does."""
+    check_ledger(spark, landed)
+    place = ("clicks", 0)
+    start = datetime(2026, 1, 6, tzinfo=UTC)
+    simulate(landed, Plan(seed=4, start=start, events=400, malformed=0.02, late=0.03), Terminal(quiet=True))
+    end, last = end_offsets(landed, ["clicks"])[place], ledger.landed_up_to(landed, "landing", 1)[place]
+    with closing(KafkaAdminClient(**python_options(landed))) as admin:
+        admin.delete_records({TopicPartition(*place): end - 2})
+    landing = job_named("landing")
+    lost = f"clicks/0 offsets {last:,} to {end - 3:,} ({end - 2 - last:,})"
+    with pytest.raises(LakehouseError, match=re.escape(lost)) as error:
+        Runner(landed, spark).run([landing], until_caught_up=True)
+    assert 'lakehouse stream reset landing --accept-loss "REASON"' in error.value.hint
+    reset(landing, landed, accept_loss="retention was too short")
+    Runner(landed, spark).run([landing], until_caught_up=True)
+    found = check_ledger(spark, landed)
+    assert (found.faults, found.waiting, found.not_covered) == ([], 0, None)
+    assert found.proved_at, "what was proved before the loss still is"
+    assert found.counts["clicks"]["lost"] == end - 2 - last
+    assert [loss for loss in found.losses if lost in loss and loss.endswith("retention was too short")]
+    whole = check_ledger(spark, landed, full=True)
+    # Kafka no longer has the first records of the partition; bronze has those that were landed.
+    assert whole.faults == []
+    assert whole.counts["clicks"]["bronze"] == found.counts["clicks"]["bronze"]
+
+
+def test_a_loss_of_another_size_is_found(
+    spark: SparkSession, landed: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded = losses.recorded(landed, "landing")
+    recorded[0]["lost"] += 1
+    monkeypatch.setattr(losses, "recorded", lambda *_: recorded)
+    assert any("the ledger has lost = " in fault for fault in check_ledger(spark, landed).faults)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from rich.console import Console
 
 from config.settings import Settings
+from config.terminal import Terminal
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -17,7 +17,9 @@ def waiting(fresh_home: Settings, spark: object) -> Iterator[Settings]:
     broker = Broker(fresh_home)
     broker.start()
     try:
-        simulate(fresh_home, Plan(seed=5, events=3000, malformed=0.02, late=0.03, duplicates=0.03), Console(quiet=True))
+        simulate(
+            fresh_home, Plan(seed=5, events=3000, malformed=0.02, late=0.03, duplicates=0.03), Terminal(quiet=True)
+        )
         yield fresh_home
     finally:
         broker.stop()

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 from processes import killed_at
 from pyspark.sql import SparkSession
-from rich.console import Console
 from strict_rules import too_strict
 
 from config.declarations import table_named
 from config.settings import Settings
+from config.terminal import Terminal
 from expectations.ledger_check import check_ledger, check_truth
 from expectations.quarantine.plan import unfinished
 from expectations.quarantine.redrive import redrive
@@ -52,7 +52,7 @@ def test_killed_while_landing_redriving_and_promoting_nothing_is_lost_or_doubled
     every_record_is_in_one_place(spark, waiting)
 
     next_day = Plan(seed=8, start=Plan().end, events=500, malformed=0.02)
-    simulate(waiting, next_day, Console(quiet=True))
+    simulate(waiting, next_day, Terminal(quiet=True))
     with too_strict():
         Runner(waiting, spark).run(landing, until_caught_up=True)
     killed_at("redrive: after silver.quarantine", "quarantine", "redrive")

@@ -135,3 +135,19 @@ def test_every_record_of_a_batch_is_counted_for_the_way_it_went(fresh_home: Sett
     assert (second["silver"], second["quarantined"], second["min_event_time"]) == (0, 1, None)
     assert ledger.total([first, second], "input") == 6
     assert ledger.total([first, second], "silver", "users") == 0
+
+
+def test_a_record_that_went_nowhere_is_missing_from_every_term(fresh_home: Settings) -> None:
+    record = {"topic": "clicks", "partition": 0, "event_time": NOON, "size": 8, "arrival_time": NOON}
+    rows = [{**record, "offset": offset, "outcome": way} for offset, way in enumerate(["silver", "late", "nowhere"])]
+    (counted,) = ledger.count(pa.Table.from_pylist(rows), batch(fresh_home, 1))
+    assert (counted["input"], sum(counted[term] for term in ledger.TERMS)) == (3, 2)
+
+
+def test_a_redrive_moves_records_out_of_quarantine() -> None:
+    place = {"topic": "clicks", "partition": 0, "from_offset": 5, "to_offset": 15}
+    none = dict.fromkeys(ledger.TERMS, 0)
+    landed = {**place, **none, "job": "landing", "input": 10, "silver": 7, "quarantined": 3}
+    redriven = {**place, **none, "job": "redrive", "input": 2, "silver": 1, "late": 1}
+    (net,) = ledger.net_of_redrives([landed, redriven])
+    assert (net["silver"], net["quarantined"], net["late"], net["input"]) == (8, 1, 1, 10)

@@ -7,7 +7,7 @@ import pytest
 
 from config.floors import FLOORS, ROOT
 
-SHARED = {"warehouse", "checkpoints", "locks", "replays", "redrive", "comparisons"}
+SHARED = {"warehouse", "checkpoints", "locks", "replays", "redrive", "comparisons", "imports"}
 ABOVE = FLOORS[FLOORS.index("lake") + 1 :]
 
 

@@ -45,7 +45,12 @@ def lambda_answer(built: Any, name: str, batch: list[Any], stream: list[Any], fe
             f"(select timestamp'{fence}' as complete_until)" if model == "lambda_fence" else relation(table, stream)
         ),
     )
-    measure = {"views_per_minute": "views", "sessions": "events", "order_status": "status"}[name]
+    measure = {
+        "views_per_minute": "views",
+        "sessions": "events",
+        "order_status": "status",
+        "order_payments": "order_event_id",
+    }[name]
     return Counter(built.process.sql(sql)[measure].to_pylist())
 
 
@@ -87,3 +92,13 @@ def test_an_order_that_changed_after_the_fence_is_the_streams(built: Any) -> Non
     stream = [order("o1", "sent", 9), order("o2", "placed", 1), order("o4", "new", 8)]
     found = lambda_answer(built, "order_status", batch, stream, MONDAY + timedelta(minutes=5))
     assert found == Counter(["sent", "sent", "lost by the stream", "new"])
+
+
+def test_an_order_placed_again_after_the_fence_is_the_batchs_that_was_placed_first(built: Any) -> None:
+    def order(name: str, event_id: str, minute: int) -> dict[str, Any]:
+        return {"order_id": name, "order_event_id": event_id, "order_time": MONDAY + timedelta(minutes=minute)}
+
+    # The stream lost the first placing to lateness, and kept a later one.
+    batch, stream = [order("o1", "first", 1)], [order("o1", "again", 90), order("o2", "other", 90)]
+    found = lambda_answer(built, "order_payments", batch, stream, MONDAY + timedelta(minutes=100))
+    assert found == Counter(["first", "other"])

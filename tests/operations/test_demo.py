@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from config.errors import LakehouseError
+from config.home import MARKER, make_home
 from config.settings import Settings, load_settings
+from config.terminal import Terminal
 from local.background import Status
 from local.broker import Broker
 from operations.demo import steps as folder
@@ -47,6 +48,7 @@ def no_spark(_: Settings) -> None:
 def home(fresh_home: Settings) -> Settings:
     """The demo's own home, in which something has run."""
     home = demo_home(fresh_home)
+    make_home(home)
     home.warehouse.mkdir(parents=True)
     return home
 
@@ -62,7 +64,7 @@ def kafka(home: Settings) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def demo(console: Console, home: Settings) -> Callable[..., Demo]:
+def demo(console: Terminal, home: Settings) -> Callable[..., Demo]:
     """Make a demo of other steps, each of them a part, without Kafka and Spark."""
 
     def demo(kafka: Callable[[Settings], Broker] = NoBroker, **runs: Run) -> Demo:
@@ -93,7 +95,7 @@ def bug(_: Context) -> bool:
 
 
 def test_all_steps_run_in_order_with_kafka_running_and_it_is_stopped_at_the_end(
-    demo: Callable[..., Demo], kafka: Broker, console: Console
+    demo: Callable[..., Demo], kafka: Broker, console: Terminal
 ) -> None:
     seen: list[str] = []
 
@@ -111,8 +113,15 @@ def test_all_steps_run_in_order_with_kafka_running_and_it_is_stopped_at_the_end(
     assert "✓ Every record is accounted for" in console.export_text()
 
 
+def test_a_folder_of_the_same_name_that_is_no_home_is_not_emptied(demo: Callable[..., Demo], home: Settings) -> None:
+    (home.home / MARKER).unlink()
+    with pytest.raises(LakehouseError, match="may not be ours"):
+        demo(first=yes).run()
+    assert home.warehouse.exists()
+
+
 def test_a_part_alone_has_kafka_while_it_runs_and_names_the_next(
-    demo: Callable[..., Demo], kafka: Broker, console: Console
+    demo: Callable[..., Demo], kafka: Broker, console: Terminal
 ) -> None:
     assert demo(kafka=Broker, first=lambda _: kafka.status().running, second=no).run_part("first") == 0
     assert not kafka.status().running
@@ -134,7 +143,7 @@ def test_a_kafka_that_runs_already_goes_on_running(demo: Callable[..., Demo], ho
     ],
 )
 def test_a_step_that_fails_is_named_with_the_command_that_reruns_it_and_no_later_part_runs(
-    demo: Callable[..., Demo], home: Settings, console: Console, run: Run, code: int, message: str
+    demo: Callable[..., Demo], home: Settings, console: Terminal, run: Run, code: int, message: str
 ) -> None:
     assert demo(first=yes, second=run, third=pytest.fail).run() == code
     lines = console.export_text().splitlines()
@@ -148,7 +157,7 @@ def test_a_step_that_fails_is_named_with_the_command_that_reruns_it_and_no_later
 
 
 def test_an_error_is_shown_before_the_step_that_failed(
-    demo: Callable[..., Demo], console: Console, capfd: pytest.CaptureFixture[str]
+    demo: Callable[..., Demo], console: Terminal, capfd: pytest.CaptureFixture[str]
 ) -> None:
     demo(first=broken).run()
     assert "The disk is full.\nFree some.\n✗ The step 'FIRST' failed" in console.export_text()
@@ -156,7 +165,7 @@ def test_an_error_is_shown_before_the_step_that_failed(
     assert "ZeroDivisionError: one by none" in capfd.readouterr().err
 
 
-def test_a_spark_that_does_not_start_fails_the_first_step_that_needs_it(console: Console, home: Settings) -> None:
+def test_a_spark_that_does_not_start_fails_the_first_step_that_needs_it(console: Terminal, home: Settings) -> None:
     def start(_: Settings) -> None:
         raise LakehouseError("There is no Java.")
 
@@ -166,12 +175,12 @@ def test_a_spark_that_does_not_start_fails_the_first_step_that_needs_it(console:
     assert "There is no Java." in console.export_text()
 
 
-def test_the_first_part_is_rerun_with_everything(demo: Callable[..., Demo], console: Console) -> None:
+def test_the_first_part_is_rerun_with_everything(demo: Callable[..., Demo], console: Terminal) -> None:
     assert demo(first=no, second=yes).run() == DIFFERS
     assert "--part" not in console.export_text()
 
 
-def test_a_part_that_differs_runs_to_its_end(demo: Callable[..., Demo], console: Console) -> None:
+def test_a_part_that_differs_runs_to_its_end(demo: Callable[..., Demo], console: Terminal) -> None:
     ran: list[str] = []
 
     def two(_: Context) -> bool:
@@ -190,7 +199,7 @@ def test_a_part_that_does_not_exist_is_answered_with_the_nearest(demo: Callable[
         demo(stream=yes, batch=yes).run_part("straem")
 
 
-def test_a_later_part_needs_what_the_parts_before_it_left(fresh_home: Settings, console: Console) -> None:
+def test_a_later_part_needs_what_the_parts_before_it_left(fresh_home: Settings, console: Terminal) -> None:
     demo = Demo(console, 2000, 9, (Step("A", "a", yes), Step("B", "b", yes)), NoBroker, no_spark)  # type: ignore[arg-type]
     with pytest.raises(LakehouseError, match="The parts before 'b' have not run yet"):
         demo.run_part("b")

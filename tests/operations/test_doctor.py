@@ -6,11 +6,11 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from config.errors import LakehouseError
 from config.rules import all_rules
 from config.settings import Settings
+from config.terminal import Terminal
 from local.broker import Broker
 from operations.doctor import run_checks
 
@@ -30,7 +30,7 @@ def jars_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("operations.doctor.verify", lambda settings: 86)
 
 
-def test_all_is_well(settings: Settings, broker: Broker, console: Console) -> None:
+def test_all_is_well(settings: Settings, broker: Broker, console: Terminal) -> None:
     code = run_checks(console)
     output = console.export_text()
     assert code == 0, output
@@ -40,13 +40,13 @@ def test_all_is_well(settings: Settings, broker: Broker, console: Console) -> No
     assert "✗" not in output
 
 
-def test_a_broker_that_does_not_run_is_no_fault(fresh_home: Settings, console: Console, jars_known: None) -> None:
+def test_a_broker_that_does_not_run_is_no_fault(fresh_home: Settings, console: Terminal, jars_known: None) -> None:
     assert run_checks(console) == 0
     assert "lakehouse broker start" in console.export_text()
 
 
 def test_a_port_that_another_program_has_is_told(
-    fresh_home: Settings, console: Console, jars_known: None, monkeypatch: pytest.MonkeyPatch
+    fresh_home: Settings, console: Terminal, jars_known: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
@@ -58,7 +58,7 @@ def test_a_port_that_another_program_has_is_told(
 
 
 def test_a_broken_rule_file_is_told_with_its_place(
-    fresh_home: Settings, console: Console, jars_known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fresh_home: Settings, console: Terminal, jars_known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "silver.clicks.yaml"
     file.write_text("- name: a\n  colum: quantity\n")
@@ -71,7 +71,7 @@ def test_a_broken_rule_file_is_told_with_its_place(
 
 
 def test_too_little_disk_is_told_with_the_way_out(
-    fresh_home: Settings, console: Console, jars_known: None, monkeypatch: pytest.MonkeyPatch
+    fresh_home: Settings, console: Terminal, jars_known: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2**40, 2**40, 2**30))
     assert run_checks(console) == 1
@@ -81,7 +81,7 @@ def test_too_little_disk_is_told_with_the_way_out(
     assert output.count("✗") == 1
 
 
-def test_a_mistake_in_the_settings_is_told_word_for_word(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_the_settings_is_told_word_for_word(console: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK__MEMORY", "2 gigs")
     assert run_checks(console) == 1
     output = console.export_text()
@@ -91,7 +91,7 @@ def test_a_mistake_in_the_settings_is_told_word_for_word(console: Console, monke
 
 
 def test_missing_jars_are_told_with_the_command_that_fetches_them(
-    fresh_home: Settings, console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fresh_home: Settings, console: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_CACHE", str(tmp_path / "empty"))
     assert run_checks(console) == 1
@@ -101,7 +101,7 @@ def test_missing_jars_are_told_with_the_command_that_fetches_them(
 
 
 def test_a_log_that_does_not_answer_is_a_fault(
-    fresh_home: Settings, console: Console, jars_known: None, monkeypatch: pytest.MonkeyPatch
+    fresh_home: Settings, console: Terminal, jars_known: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(settings: Settings, names: list[str]) -> None:
         raise LakehouseError("Kafka at one.example:9092 does not answer", "Check kafka.servers.")

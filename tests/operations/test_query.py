@@ -7,10 +7,10 @@ import deltalake
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
+from config.terminal import Terminal
 from lake.location import table_location
 from operations.query import list_tables, show
 
@@ -30,18 +30,18 @@ def lake(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         spark.sql(f"drop database if exists {layer} cascade")
 
 
-def asked(settings: Settings, query: str, console: Console, rows: int = 50) -> str:
+def asked(settings: Settings, query: str, console: Terminal, rows: int = 50) -> str:
     show(settings, query, rows, console)
     return console.export_text()
 
 
-def test_a_table_is_found_by_its_name(lake: Settings, console: Console) -> None:
+def test_a_table_is_found_by_its_name(lake: Settings, console: Terminal) -> None:
     output = asked(lake, "select sum(quantity) as pieces from silver.orders", console)
     assert "pieces" in output
     assert "6" in output
 
 
-def test_values_are_shown_as_they_are(lake: Settings, console: Console) -> None:
+def test_values_are_shown_as_they_are(lake: Settings, console: Terminal) -> None:
     query = "select order_id, '[/red]' as `[b]`, cast('ab' as binary) as c, null as d from silver.orders"
     output = asked(lake, query, console)
     assert "[b]" in output
@@ -50,11 +50,11 @@ def test_values_are_shown_as_they_are(lake: Settings, console: Console) -> None:
     assert " ab " in output
 
 
-def test_parts_written_by_several_jobs_are_one_table(lake: Settings, console: Console) -> None:
+def test_parts_written_by_several_jobs_are_one_table(lake: Settings, console: Terminal) -> None:
     assert "20" in asked(lake, "select sum(input) from ops.ledger", console)
 
 
-def test_only_so_many_rows_are_shown_and_the_rest_is_mentioned(lake: Settings, console: Console) -> None:
+def test_only_so_many_rows_are_shown_and_the_rest_is_mentioned(lake: Settings, console: Terminal) -> None:
     query = "select quantity + 100 from silver.orders order by 1"
     output = asked(lake, query, console, rows=2)
     assert "102" in output
@@ -74,14 +74,14 @@ def test_only_so_many_rows_are_shown_and_the_rest_is_mentioned(lake: Settings, c
         ("select cast('a' as int)", "CAST_INVALID_INPUT"),
     ],
 )
-def test_a_mistake_in_a_query_is_a_message(lake: Settings, console: Console, query: str, what: str) -> None:
+def test_a_mistake_in_a_query_is_a_message(lake: Settings, console: Terminal, query: str, what: str) -> None:
     with pytest.raises(LakehouseError, match=what) as error:
         show(lake, query, 50, console)
     assert "at org.apache.spark" not in str(error.value)
     assert "lakehouse sql" in error.value.hint
 
 
-def test_the_tables_that_exist_are_listed_with_their_rows(lake: Settings, console: Console) -> None:
+def test_the_tables_that_exist_are_listed_with_their_rows(lake: Settings, console: Terminal) -> None:
     list_tables(lake, console)
     output = console.export_text()
     assert "silver.orders" in output

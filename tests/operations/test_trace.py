@@ -35,3 +35,19 @@ def test_every_way_of_a_record_is_told(spark: SparkSession, fresh_home: Settings
     assert by_command.exit_code == 0
     assert "dwell_not_negative" in by_command.output
     assert CliRunner().invoke(build(), ["trace", "nobody"]).exit_code == 1
+
+
+def test_an_event_id_that_is_markup_or_controls_the_terminal_is_shown_as_text(
+    spark: SparkSession, fresh_home: Settings
+) -> None:
+    log, lake, hostile = Log(), Lake(spark, fresh_home), "[/x]\x1b[2J"
+    log.send(click(hostile))
+    log.send(click("bad", user_id=hostile, dwell_ms=-1))
+    lake.land(log.records)
+    run = CliRunner().invoke
+    shown = [run(build(), ["trace", hostile]), run(build(), ["quarantine", "show"])]
+    for each in shown:
+        assert each.exit_code == 0
+        assert "\x1b" not in each.output
+    assert r"[/x]\x1b[2J" in shown[0].output
+    assert "[/x]" in shown[1].output

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from payments import until
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from config.declarations import table_named
+from config.errors import LakehouseError
 from config.settings import Settings
+from config.terminal import Terminal
 from expectations.ledger_check import check_ledger, check_truth
 from expectations.parity.rows import content_hash
 from lake import generations, ledger
@@ -49,7 +50,7 @@ class Days:
         self.day += 1
         start = Plan().start + timedelta(days=self.day) - self.day * timedelta(minutes=10)
         plan = Plan(seed=self.day, start=start, events=800, late=0.05, duplicates=0.03)
-        simulate(self.settings, plan, Console(quiet=True))
+        simulate(self.settings, plan, Terminal(quiet=True))
 
     def follow(self) -> None:
         """Run the live jobs until they have caught up."""
@@ -189,7 +190,8 @@ def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
             promotion.promote(spark, log, built, None, nothing)
         assert counts(spark, log) == expected
     assert not die_at.places
-    assert promotion.promote(spark, log, built, None, nothing).passed  # a rerun changes nothing
+    with pytest.raises(LakehouseError, match="is served already"):
+        promotion.promote(spark, log, built, None, nothing)
     until(lambda: seen[-1:] == [after], seconds=60)
     assert set(seen) == {before, after}
 
@@ -234,7 +236,8 @@ def test_a_replay_of_the_archive_broken_off_at_any_step_goes_on_in_the_log(
 ) -> None:
     # Its delay was set by the disorder of what had landed: nothing may come after it, however late that is.
     assert resumed.records == replays.landed
-    certificate.verify(spark, log, resumed, nothing)
+    verified = certificate.verify(spark, log, resumed, nothing)
+    assert (verified.unexplained, verified.failures) == (0, [])
     monkeypatch.setattr(promotion, "failpoint", Dying("after replay epoch"))
     with pytest.raises(OSError, match="after replay epoch"):
         promotion.promote(spark, log, resumed, None, nothing)

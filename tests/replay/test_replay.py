@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from typer.testing import CliRunner
 
 from config.errors import LakehouseError
 from config.settings import Settings
+from expectations.parity.comparison import compared
+from expectations.parity.sides import generation_side
+from lake.generations import serving
 from lake.location import table_location
 from lake.tables import read
 from lake.views import views
@@ -19,7 +23,8 @@ from replay import run as running
 from replay.commands import app
 from replay.manifest import Replay
 from replay.promotion import promote, rollback
-from streaming.job import jobs
+from streaming.job import job_named, jobs
+from streaming.windows.closing import close
 
 VIEWS = "gold.views_per_minute"
 
@@ -79,8 +84,47 @@ def test_a_change_of_logic_is_told_from_everything_else(lake: Lake) -> None:
     found = certificate.verify(lake.spark, lake.settings, done, nothing, chosen).values["against"]
     reasons = found["what is served"][VIEWS]["by_reason"]
     assert reasons and set(reasons) == {"changed logic"}
+    _write_twice(lake, done)
+    with pytest.raises(LakehouseError, match=f"another state: {VIEWS} has changed"):
+        promote(lake.spark, lake.settings, done, None, nothing, chosen)
+    again = certificate.verify(lake.spark, lake.settings, done, nothing, chosen)
+    assert [(each["table"], each["rule"], each["rows"]) for each in again.failures] == [(VIEWS, "key_unique", 1)]
+    with pytest.raises(LakehouseError, match=f"broke rules when it was verified: {VIEWS}: key_unique"):
+        promote(lake.spark, lake.settings, done, "whatever", nothing, chosen)
     views_without: list[str] = []
     manifest.drop(lake.settings, done, lambda: views_without.append(views(lake.settings)[VIEWS]))
     gone = str(table_location(lake.settings, VIEWS, done.generation))
     assert views_without and gone not in views_without[0]  # readers' views let go of it while it is still there
     assert not table_location(lake.settings, VIEWS, done.generation).exists()
+
+
+def _write_twice(lake: Lake, replay: Replay) -> None:
+    """Append a row of a replay's table once more: no comparison looks at it, but the gate does."""
+    rows = read(lake.spark, VIEWS, lake.settings, replay.generation).limit(1)
+    rows.write.format("delta").mode("append").save(str(table_location(lake.settings, VIEWS, replay.generation)))
+
+
+def test_rows_that_a_request_has_closed_are_in_a_replay_or_missing_without_a_reason(lake: Lake, tmp_path: Path) -> None:
+    mine = lake.copied(tmp_path)
+    chosen = [job_named("sessions"), job_named("order_payments")]
+
+    def replayed() -> Replay:
+        todo = manifest.new(mine.settings, chosen, "kafka", "earliest")
+        return running.run(mine.spark, mine.settings, todo)
+
+    def differing(done: Replay) -> dict[str, tuple[int, Any]]:
+        sides = [generation_side(mine.spark, mine.settings, each, "") for each in (done.target, serving(mine.settings))]
+        found = compared(mine.settings, *sides, jobs=chosen)
+        return {name: (each.parity.equal, each.by_reason) for name, each in found.items()}
+
+    before = replayed()
+    final = differing(before)
+    assert {name: reasons for name, (_, reasons) in final.items()} == {job.writes[0]: {} for job in chosen}
+    for job in chosen:
+        close(job, mine.settings, mine.spark)
+    missing = {name: reasons for name, (_, reasons) in differing(before).items()}
+    assert all(set(reasons) == {"unexplained"} for reasons in missing.values()), missing
+    closed_too: dict[str, tuple[int, Any]] = {
+        name: (equal + missing[name]["unexplained"], {}) for name, (equal, _) in final.items()
+    }
+    assert differing(replayed()) == closed_too

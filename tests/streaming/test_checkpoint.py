@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,13 +14,24 @@ import pytest
 
 from config.errors import LakehouseError
 from config.settings import Settings
-from lake import ledger
+from lake import ledger, losses
 from lake.batch import Batch
 from lake.location import Location, table_location
-from streaming.checkpoint import Checkpoint, open_checkpoint, reset
+from streaming.checkpoint import Checkpoint, describe_lost, open_checkpoint, reset
 from streaming.job import Job
 
 JOB = Job("landing", "lander", 1, ("bronze.events",), lambda batch: None, topics=("clicks", "users"))
+
+
+BEGINS: dict[tuple[str, int], int] = {}
+"""The first offset of each partition that Kafka still has, where it is not 0."""
+
+
+@pytest.fixture
+def deleted() -> Iterator[dict[tuple[str, int], int]]:
+    """What Kafka deletes in a test."""
+    yield BEGINS
+    BEGINS.clear()
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +43,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         "streaming.topic_identity.topic_ids", lambda settings, names: {name: ids[name] for name in names if name in ids}
     )
     monkeypatch.setattr("streaming.checkpoint.end_offsets", lambda settings, names: ends)
+    monkeypatch.setattr("lake.losses.begin_offsets", lambda settings, names: BEGINS)
     return ids
 
 
@@ -38,7 +51,11 @@ def land(settings: Settings, *, epoch: int, batch: int, end: int, whole: bool = 
     """Leave what a batch leaves: Spark's checkpoint, rows in the table and, if it came to its end, the ledger."""
     offsets = checkpoints(settings) / f"e{epoch}" / "offsets"
     offsets.mkdir(parents=True, exist_ok=True)
-    (offsets / str(batch)).touch()
+    (offsets / str(batch)).write_text("v1\n{}\n{}")
+    (offsets.parent / "metadata").write_text('{"id": "of the query"}')
+    (offsets.parent / "commits").mkdir(exist_ok=True)
+    if batch:
+        (offsets.parent / "commits" / str(batch - 1)).write_text("v1\n{}")
     of = Batch(cast(Any, None), "landing", batch, epoch, 1, settings)
     row = {"topic": "clicks", "partition": 1, "offset": end - 1}
     deltalake.write_deltalake(
@@ -185,6 +202,38 @@ def test_a_missing_topic_is_refused_with_the_way_out(
         assert hint in error.value.hint
 
 
+def test_a_loss_is_named_and_a_reset_goes_on_only_if_it_is_accepted(
+    fresh_home: Settings, deleted: dict[tuple[str, int], int]
+) -> None:
+    land(fresh_home, epoch=1, batch=0, end=25)
+    deleted["clicks", 1] = 60
+    with pytest.raises(LakehouseError, match=r"no longer has clicks/1 offsets 25 to 59 \(35\)") as error:
+        reset(JOB, fresh_home)
+    assert error.value.hint.startswith('lakehouse stream reset landing --accept-loss "REASON"')
+    assert losses.recorded(fresh_home, "landing") == []
+    begun = reset(JOB, fresh_home, accept_loss="retention was too short")
+    assert json.loads(begun.starting_offsets)["clicks"] == {"0": -2, "1": 60}
+    (loss,) = losses.recorded(fresh_home, "landing")
+    assert (loss["from_offset"], loss["to_offset"], loss["lost"]) == (25, 60, 35)
+    assert loss["reason"] == "retention was too short"
+    assert json.loads(reset(JOB, fresh_home).starting_offsets)["clicks"]["1"] == 60  # accepted once and for all
+
+
+def test_offsets_that_the_first_batch_never_landed_are_a_loss_too(
+    fresh_home: Settings, deleted: dict[tuple[str, int], int]
+) -> None:
+    sources = checkpoints(fresh_home) / "e1" / "sources" / "0"
+    sources.mkdir(parents=True)
+    (sources / "0").write_text('\0v1\n{"clicks":{"0":5},"users":{"0":0}}')
+    deleted["clicks", 0] = 8
+    assert describe_lost(JOB, fresh_home, 1) == "clicks/0 offsets 5 to 7 (3)"
+
+
+def test_there_must_be_a_loss_to_accept_one(fresh_home: Settings) -> None:
+    with pytest.raises(LakehouseError, match="no loss to accept"):
+        reset(JOB, fresh_home, accept_loss="just in case")
+
+
 def logged(folder: Path, name: str, *lines: object) -> None:
     """Write a file as Spark writes those of a checkpoint."""
     file = folder / name
@@ -215,3 +264,24 @@ def test_how_far_it_follows_its_tables_is_told_by_the_last_batch_begun(tmp_path:
     for batch in (2, 10):
         logged(tmp_path, f"offsets/{batch}", {}, {"reservoirVersion": batch})
     assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == [{"reservoirVersion": 10}]
+
+
+def test_the_commits_of_a_batch_are_those_since_the_one_before(tmp_path: Path) -> None:
+    def end(table: str, version: int) -> dict[str, object]:
+        return {"reservoirId": table, "reservoirVersion": version, "index": -1}
+
+    logged(tmp_path, "offsets/0", {}, end("clicks", 3))
+    logged(tmp_path, "offsets/1", {}, end("clicks", 5), end("users", 1))
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.commits(0) == {"clicks": (0, 2)}
+    assert found.commits(1) == {"clicks": (3, 4), "users": (0, 0)}
+
+
+def test_a_batch_is_unfinished_until_it_is_committed(tmp_path: Path) -> None:
+    found = Checkpoint(1, Location(str(tmp_path)))
+    assert found.unfinished() is None
+    for batch in range(11):
+        logged(tmp_path, f"offsets/{batch}", {})
+        assert found.unfinished() == batch
+        logged(tmp_path, f"commits/{batch}", {})
+        assert found.unfinished() is None

@@ -13,9 +13,9 @@ from config.errors import LakehouseError
 from config.settings import ROOT
 from lake.location import Location
 from streaming import code_version as module
-from streaming.code_version import code_parts, code_version, ensure_same_code, previous_job
+from streaming.code_version import code_parts, code_version, ensure_same_code
 from streaming.job import Job, job_named, jobs
-from streaming.landing.parse import Contract, contracts
+from streaming.landing.contract import Contract, contracts
 from streaming.windows.salting import Salt, Saltable
 
 JOB = job_named("views_per_minute")
@@ -53,16 +53,6 @@ def test_a_record_of_an_older_release_counts_as_changed(folder: Location) -> Non
     (folder / module.FILE).write(json.dumps({"version": 1, "code": "0" * 16, "source": "x = 1"}))
     with pytest.raises(LakehouseError, match="started by an older release"):
         ensure_same_code(JOB, folder)
-
-
-def test_the_previous_job_can_be_loaded_unless_it_imports_what_is_gone(folder: Location) -> None:
-    ensure_same_code(JOB, folder)
-    previous = previous_job(folder, "views_per_minute")
-    assert previous is not None
-    assert (previous.name, previous.version, previous.reads) == (JOB.name, JOB.version, JOB.reads)
-    kept = {"version": 1, "source": "from streaming.gone import nothing"}
-    (folder / module.FILE).write(json.dumps(kept))
-    assert previous_job(folder, "views_per_minute") is None
 
 
 def test_a_job_depends_on_the_helpers_that_it_uses_and_on_no_other_job() -> None:

@@ -4,17 +4,17 @@ from typing import Any
 
 import deltalake
 import pytest
-from rich.console import Console
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
+from config.terminal import Terminal
 from lake import batch_log
 from lake.batch import Batch
-from lake.generations import TableGenerations, serving
+from lake.generations import TableGenerations, serving, switch
 from lake.location import table_location
 from lake.tables import arrow_schema
-from streaming.checkpoint import job_folder, reset
+from streaming.checkpoint import job_folder
 from streaming.commands import show_dropped_rows
 from streaming.dropped_rows import refuse_dropped_rows
 from streaming.job import job_named
@@ -36,7 +36,7 @@ def test_a_job_refuses_to_start_after_a_drop_until_it_is_reset(fresh_home: Setti
     with pytest.raises(LakehouseError, match="'sessions' stopped: Spark dropped 2 rows") as refused:
         refuse_dropped_rows(JOB, fresh_home, serving(fresh_home))
     assert "lakehouse stream reset sessions" in refused.value.hint
-    reset(JOB, fresh_home)
+    switch(fresh_home, {JOB.writes[0]: 2}, "reset")  # as a reset does when it has rebuilt the table
     refuse_dropped_rows(JOB, fresh_home, serving(fresh_home))
 
 
@@ -48,7 +48,7 @@ def test_a_drop_in_a_replay_stops_that_replay_and_not_the_live_job(fresh_home: S
     assert "lakehouse replay drop 2" in refused.value.hint
 
 
-def test_status_names_the_job_and_the_way_out(fresh_home: Settings, console: Console) -> None:
+def test_status_names_the_job_and_the_way_out(fresh_home: Settings, console: Terminal) -> None:
     record(fresh_home, 1_234)
     show_dropped_rows(fresh_home, serving(fresh_home), console)
     text = console.export_text()

@@ -1,90 +1,32 @@
-"""The runner's watermark: how long a job waits for events that come out of order."""
+"""The runner: when it stops by itself."""
 
-from collections.abc import Callable
-from datetime import timedelta
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from config.declarations import table_named
 from config.settings import Settings
-from lake.generations import TableGenerations
+from lake import generations
+from lake.location import Location
 from streaming import runner
+from streaming.checkpoint import Checkpoint
+from streaming.job import job_named
 from streaming.runner import Runner
 
-ENRICHED = "silver.clicks_enriched"
 
-
-class Rows:
-    """Stands for a stream: remembers the delay that it was given."""
-
-    delay = ""
-
-    def withWatermark(self, column: str, delay: str) -> "Rows":
-        assert column == "event_time"
-        self.delay = delay
-        return self
-
-
-class Session:
-    """Stands for Spark: every table that is read is the same stream."""
-
-    def __init__(self) -> None:
-        self.rows = Rows()
-        self.readStream = self
-
-    def format(self, _: str) -> "Session":
-        return self
-
-    def option(self, *_: Any) -> "Session":
-        return self
-
-    def load(self, _: str) -> Rows:
-        return self.rows
-
-
-@pytest.fixture
-def delay(fresh_home: Settings) -> Callable[..., str]:
-    def delay(name: str, build: TableGenerations | None = None) -> str:
-        session: Any = Session()
-        Runner(fresh_home, session, build)._table(name)
-        return str(session.rows.delay)
-
-    return delay
-
-
-def seconds(delay: timedelta) -> str:
-    return f"{int(delay.total_seconds()) + 1} seconds"
-
-
-def test_live_it_is_the_declared_disorder_and_the_skew_of_partitions(delay: Any, fresh_home: Settings) -> None:
-    declared = table_named("silver.clicks").disorder
-    assert declared
-    assert delay("silver.clicks") == seconds(declared + timedelta(minutes=fresh_home.streaming.skew_minutes))
-
-
-def test_a_table_without_disorder_has_none(delay: Any) -> None:
-    assert table_named("silver.users").disorder is None
-    assert delay("silver.users") == ""
-
-
-def test_a_replay_waits_as_long_as_its_own_log_was_out_of_order(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, int]] = []
-
-    def disorder(_: Settings, topic: str, generation: int) -> timedelta:
-        asked.append((topic, generation))
-        return timedelta(days=2)
-
-    monkeypatch.setattr(runner, "disorder", disorder)
-    assert delay(ENRICHED, TableGenerations({ENRICHED: 2}, replay=2)) == seconds(timedelta(days=2))
-    assert asked == [("clicks", 2)]
-
-
-def test_but_never_less_than_live_as_it_becomes_the_live_job(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "disorder", lambda *_: timedelta(0))
-    assert delay(ENRICHED, TableGenerations({ENRICHED: 2}, replay=2)) == delay(ENRICHED)
-
-
-def test_a_table_that_a_replay_only_reads_is_read_as_live(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "disorder", lambda *_: timedelta(days=2))
-    assert delay(ENRICHED, TableGenerations({ENRICHED: 1}, replay=2)) == delay(ENRICHED)
+def test_a_runner_stops_before_the_next_batch_once_another_generation_is_served(fresh_home: Settings) -> None:
+    written: list[int] = []
+    job = replace(job_named("sessions"), reads=(), process=lambda batch: written.append(batch.id))
+    no_session: Any = None
+    stops = Runner(fresh_home, no_session)
+    checkpoint = Checkpoint(1, Location(str(fresh_home.home)))
+    (checkpoint.location / "offsets" / "0").write("v1\n{}")
+    process = stops._processing(job, checkpoint)
+    no_rows: Any = None
+    process(no_rows, 0)
+    assert (written, stops.superseded) == ([0], False)
+    generations.switch(fresh_home, {job.writes[0]: 2}, "promote")
+    with pytest.raises(runner._Stopped):
+        process(no_rows, 1)
+    assert (written, stops.superseded) == ([0], True)
+    assert stops._stopping.is_set()

@@ -14,6 +14,7 @@ from config.settings import Settings
 from lake.batch import Batch
 from lake.location import table_location
 from lake.tables import create_missing
+from streaming.landing.arrival import as_archived
 from streaming.landing.job import job, land, parse_and_validate
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -93,11 +94,14 @@ class Lake:
         batch: int | None = None,
         epoch: int = 1,
         landed: dict[str, int] | None = None,
+        *,
+        is_replay: bool = False,
     ) -> None:
         """Land records as the next micro-batch, or repeat a given one."""
         number = self.batches if batch is None else batch
-        rows = parse_and_validate(self.spark.createDataFrame(records, RECORD))
-        land(Batch(rows, "landing", number, epoch, 1, self.settings, records=len(records), already_landed=landed or {}))
+        rows = parse_and_validate(as_archived(self.spark.createDataFrame(records, RECORD)))
+        common: dict[str, Any] = {"records": len(records), "already_landed": landed or {}, "is_replay": is_replay}
+        land(Batch(rows, "landing", number, epoch, 1, self.settings, **common))
         self.batches = number + 1
 
     def rows(self, table: str) -> list[Row]:

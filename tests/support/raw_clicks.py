@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from config.kafka import Offsets, end_offsets, python_options
+from config.kafka import Offsets, end_offsets, keep_records_of_any_age, let_producers_stamp, python_options
 from config.settings import Settings
 from local.simulator.people import AGENTS
 from local.simulator.plan import Plan
 from local.simulator.records import Record
 from local.simulator.shop import shard_records
+from streaming.roles.router.contract import contract
 from streaming.roles.router.page_rate import PageRate
-from streaming.roles.router.routing import Decision, contract, route
+from streaming.roles.router.routing import Decision, route
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -30,15 +31,20 @@ class Written(NamedTuple):
     timestamp_ms: int
 
 
+def user(number: int) -> str:
+    """Name a user as the shop does."""
+    return f"u{number:012x}"
+
+
 def raw(**fields: Any) -> dict[str, Any]:
     """Make a raw page view, with any field replaced or, by `...`, left out."""
     click = {
-        "event_id": "e1",
+        "event_id": f"{1:032x}",
         "type": "page_view",
         "event_time": NOON.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "schema_version": 1,
-        "user_id": "u1",
-        "product_id": "p1",
+        "user_id": user(1),
+        "product_id": "p0001",
         "dwell_ms": 1500,
         "ip": "198.51.100.77",
         "user_agent": next(iter(AGENTS)),
@@ -72,13 +78,15 @@ def clicks_of(settings: Settings, records: list[Record]) -> dict[int, list[Writt
     found: dict[int, list[Written]] = defaultdict(list)
     for record, decision in zip(records, decided(settings, records), strict=True):
         if decision.outcome == "kept":
-            headers = _headers(record)
-            found[record.partition].append(Written(record.key, decision.value, headers, record.arrival_ms))
+            written = Written(decision.user.encode(), decision.value, _headers(record), record.arrival_ms)
+            found[record.partition].append(written)
     return dict(found)
 
 
 def send(settings: Settings, records: list[Record]) -> None:
     """Write records to the log, with their headers and arrival times."""
+    let_producers_stamp(settings)
+    keep_records_of_any_age(settings, {record.topic for record in records})
     with closing(KafkaProducer(**python_options(settings), linger_ms=100, batch_size=262_144)) as producer:
         futures = [
             producer.send(r.topic, r.value, r.key, list(_headers(r)), r.partition, r.arrival_ms) for r in records

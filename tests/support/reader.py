@@ -32,6 +32,7 @@ class Reader:
             if (ROOT / name).is_file():
                 (self.copy / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, self.copy / name)
+        self._commit()
         self.environ = os.environ | {
             "LAKEHOUSE_HOME": str(folder / "home"),
             "PYTHONPATH": str(self.copy),
@@ -44,6 +45,12 @@ class Reader:
         self._one_process = one_process
         if one_process:
             self._put_in_place_of_lakehouse()
+
+    def _commit(self) -> None:
+        """Make the copy a repository with one commit, as a clone or a new project is."""
+        who = ("-c", "user.name=Reader", "-c", "user.email=reader@example.org", "-c", "commit.gpgsign=false")
+        for words in (("init", "--quiet"), ("add", "."), ("commit", "--quiet", "--message", "The project")):
+            subprocess.run(["git", *who, *words], cwd=self.copy, check=True)
 
     def follow(self, page: str) -> list[str]:
         """Do all that a page says, and give what was printed, block by block."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from rich.console import Console
 
 from config.declarations import table_named
 from config.settings import Settings, load_settings
+from config.terminal import Terminal
 from expectations.ledger_check import check_ledger, check_truth
 from lake.generations import Source
 from lake.location import table_location
@@ -51,10 +51,10 @@ class Shop:
         return running.run(self.spark, load_settings(), manifest.interrupted(self.settings, generation))
 
     def proof(self, generation: int) -> dict[str, Any]:
-        """Give what the certificate of a generation says; not its name, and not when."""
+        """Give what the certificate of a generation says; not of which tables, and not when."""
         replay = manifest.replay_of(self.settings, generation)
         values = certificate.verify(self.spark, self.settings, replay, lambda _: None).values
-        return {name: value for name, value in values.items() if name not in ("generation", "verified_at")}
+        return {name: value for name, value in values.items() if name not in ("generation", "state", "verified_at")}
 
     def content(self, generation: int) -> Content:
         """Tell the content of every table of a generation."""
@@ -77,7 +77,7 @@ class Shop:
     def goes_on(self, end: datetime) -> None:
         """Follow events that begin a little before the end of the others: none is lost, none is doubled."""
         start = end - timedelta(minutes=10)
-        simulate(self.settings, Plan(seed=6, start=start, events=400, late=0.03), Console(quiet=True))
+        simulate(self.settings, Plan(seed=6, start=start, events=400, late=0.03), Terminal(quiet=True))
         self.follow()
         verdict = check_ledger(self.spark, self.settings)
         assert (verdict.faults, verdict.waiting) == ([], 0)

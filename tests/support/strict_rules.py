@@ -8,14 +8,13 @@ import pytest
 
 from config.rules import Rule
 from streaming.landing import parse
+from streaming.landing.contract import contracts as declared
 
 
 @contextmanager
 def too_strict() -> Iterator[None]:
     """Land under one more rule in every table; in this process only."""
-    contracts = tuple(
-        replace(contract, rules=(*contract.rules, _rule(contract.table.name))) for contract in parse.contracts()
-    )
+    contracts = tuple(replace(contract, rules=(*contract.rules, _rule(contract.table.name))) for contract in declared())
     try:
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(parse, "contracts", lambda: contracts)

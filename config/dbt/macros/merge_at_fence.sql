@@ -1,13 +1,22 @@
 {#- The Lambda merge. Both macros read the CTEs `batch`, `stream` and `fence`, and take each row from one side only:
     no window is counted twice or missed, however old the batch is and however far the stream lags. -#}
-{#- Rows become final: batch rows that were final before the fence, and stream rows that become final from it on. -#}
-{% macro merge_by_final_at(final_at) %}
+{#- Rows become final: batch rows that were final before the fence, and stream rows that become final from it on.
+    key: if the rows of a key can be on both sides, as those of an order that was placed twice: the batch row is the first
+    of them. -#}
+{% macro merge_by_final_at(final_at, key=none) %}
     select *
     from batch
     where {{ final_at }} < (select complete_until from fence)
     union all
-    select *
+    select stream.*
     from stream
+    {%- if key %}
+        left anti join
+            (select * from batch where {{ final_at }} < (select complete_until from fence)) as earlier
+            on {% for column in key -%}
+                earlier.{{ column }} = stream.{{ column }}{{ " and " if not loop.last }}
+            {%- endfor %}
+    {%- endif %}
     where {{ final_at }} >= (select complete_until from fence)
 {% endmacro %}
 

@@ -1,7 +1,6 @@
 """Step: land the day, and compare what was found with what was generated."""
 
-from rich.console import Console
-
+from config.terminal import Terminal
 from expectations.ledger_check import LedgerCheck, check_ledger, check_truth
 from local.simulator.truth import Truth
 from operations.demo.context import Context
@@ -33,7 +32,7 @@ def run(context: Context) -> bool:
     equal = show_equal(console, ("generated", "found"), groups, "The simulator's truth file and the tables")
     _show_flow(console, verdict)
     for fault in faults[:10]:
-        console.print(f"✗ {fault}", style="red", markup=False)
+        console.print(f"✗ {fault}", style="red")
     return equal and not faults
 
 
@@ -48,13 +47,14 @@ def _rows(topic: str, truth: Truth, verdict: LedgerCheck) -> Rows:
     ]
 
 
-def _show_flow(console: Console, verdict: LedgerCheck) -> None:
+def _show_flow(console: Terminal, verdict: LedgerCheck) -> None:
     """Draw how many records each table has."""
     total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
     if not total:
         return
     width = max(len(f"{count:,}") for count in total.values())
-    console.print(f"\nKafka {total['log']:,} ──▶ bronze.events {total['bronze']:,}")
+    console.print()
+    console.print(f"Kafka {total['log']:,} ──▶ bronze.events {total['bronze']:,}")
     for position, (term, name) in enumerate(LANDED):
         branch = "└" if position == len(LANDED) - 1 else "├"
         share = total[term] / total["bronze"] if total["bronze"] else 0

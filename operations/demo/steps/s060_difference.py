@@ -1,8 +1,9 @@
 """Step: compare the stream with the batch layer, and explain each row that differs."""
 
 from batch.compare.commands import show
-from expectations.parity.comparison import compared, generation_side, keep
+from expectations.parity.comparison import compared, keep
 from expectations.parity.reasons import Explained
+from expectations.parity.sides import generation_side
 from lake.generations import serving
 from operations.demo.context import Context
 from operations.demo.progress import progress
@@ -31,7 +32,7 @@ def compare(context: Context) -> dict[str, Explained]:
     if batch is None:
         return {}
     with progress(context.console, "Comparing") as update:
-        found = compared(spark, settings, batch, stream, watch=update)
+        found = compared(settings, batch, stream, watch=update)
     keep(settings, found)
     show(found, context.console)
     return found

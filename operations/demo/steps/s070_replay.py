@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from rich.console import Console
-
+from config.terminal import Terminal
 from lake.catalog import keep_up
 from operations.demo.context import Context
 from operations.demo.progress import progress
@@ -11,8 +10,8 @@ from operations.demo.step import Step
 from replay import certificate, manifest
 from replay.certificate import Certificate
 from replay.run import run as run_replay
-from streaming.commands import shown
 from streaming.job import Job, jobs
+from streaming.progress_display import shown
 
 
 def run(context: Context) -> bool:
@@ -36,14 +35,14 @@ def replay(context: Context, chosen: list[Job]) -> Certificate | None:
         proof = certificate.verify(spark, settings, built, update, chosen)
     _show(console, proof)
     with progress(console, "Checking its quality"):
-        audit = promote(spark, settings, built, None, partial(keep_up, settings))
+        audit = promote(spark, settings, built, None, partial(keep_up, settings), chosen)
     audit.show(console)
     if audit.passed:
         console.print(f"✓ Generation {built.generation} is served, by one commit.", style="green")
     return proof if audit.passed else None
 
 
-def _show(console: Console, proof: Certificate) -> None:
+def _show(console: Terminal, proof: Certificate) -> None:
     for what, tables in proof.values["against"].items():
         reasons: dict[str, int] = {}
         for each in tables.values():

@@ -6,9 +6,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
-
 from config.kafka import end_offsets
+from config.terminal import Terminal
 from lake.generations import serving
 from lake.ledger import landed_up_to
 from local.simulator.plan import Plan
@@ -49,7 +48,7 @@ def _land_live(context: Context, plan: Plan) -> tuple[int, int]:
         try:
             # An event that arrives before all queries run would wait for Spark, which is not the stream's freshness.
             _wait(running, lambda: len(spark.streams.active) == len(chosen) and landed() >= before)
-            simulate(settings, plan, Console(quiet=True))
+            simulate(settings, plan, Terminal(quiet=True))
             end = sum(end_offsets(settings, topics).values())
             _wait(running, lambda: landed() >= end)
         finally:

@@ -11,7 +11,7 @@ def run(context: Context) -> bool:
 
     with progress(context.console, "Writing the report"):
         page = write(context.settings)
-    context.console.print(f"Report: {page}", markup=False)
+    context.console.print(f"Report: {page}")
     return True
 
 

@@ -10,7 +10,7 @@ from config.declarations import table_named
 from lake.batch import Batch
 from lake.batch_log import record_batch
 from lake.tables import columns
-from streaming.job import Job, Provenance, Query
+from streaming.job import Bounded, Job, Provenance, Query
 from streaming.roles.aggregator import DURING
 from streaming.windows.late import late_events, upsert_windows
 from streaming.windows.salting import UNSALTED, Salt, Saltable, collect_unsalted
@@ -59,7 +59,9 @@ def job() -> Job:
         ),
         process=write,
         handles_late=True,
+        bounded=Bounded(late_parts=LATE_PARTS),
         provenance=Provenance(
             row_contains_event=f"e.type = 'payment_received' and e.merchant_id = r.merchant_id and {DURING}",
+            shared_columns=("merchant_id",),
         ),
     )

@@ -58,5 +58,6 @@ def job() -> Job:
             " and r.session_start <= e.event_time and e.event_time < r.session_end",
             row_affected_by_event="e.user_id = r.user_id and e.event_time <= r.session_end"
             f" and e.event_time >= r.session_start - interval '{GAP}'",
+            shared_columns=("user_id",),
         ),
     )

@@ -10,7 +10,7 @@ from config.declarations import table_named
 from lake.batch import Batch
 from lake.batch_log import record_batch
 from lake.tables import columns, read
-from streaming.job import Job, Provenance, Query
+from streaming.job import Bounded, Job, Provenance, Query
 from streaming.roles.aggregator import DURING
 from streaming.roles.enricher import attach_tier
 from streaming.windows.late import late_events, upsert_windows
@@ -62,7 +62,9 @@ def job() -> Job:
         ),
         process=write,
         handles_late=True,
+        bounded=Bounded(late_parts=LATE_PARTS),
         provenance=Provenance(
             row_contains_event=f"e.type = 'page_view' and e.product_id = r.product_id and e.tier = r.tier and {DURING}",
+            shared_columns=("product_id",),
         ),
     )

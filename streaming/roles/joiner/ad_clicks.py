@@ -58,6 +58,8 @@ def job() -> Job:
         process=write,
         bounded=Bounded(max_event_gap=timedelta(minutes=5)),
         provenance=Provenance(
-            row_contains_event="e.event_id = r.impression_event_id or e.event_id = r.click_event_id",
+            row_contains_event="(e.event_id = r.impression_event_id and e.event_time = r.impression_time)"
+            " or (e.event_id = r.click_event_id and e.event_time = r.click_time)",
+            shared_columns=("impression_id",),
         ),
     )

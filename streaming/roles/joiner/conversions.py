@@ -1,7 +1,8 @@
 """Joiner: silver.clicks (add_to_cart) x silver.orders (order_placed) within 24 hours -> gold.conversions.
 
 State: cart events and orders of 24 hours, each until the watermark rules out a match. An order is credited to the last
-cart event before it. Candidates may arrive in any order and in several micro-batches; the latest cart event wins.
+cart event before it; of an order placed several times, the first placing with a cart event counts. Candidates may
+arrive in any order and in several micro-batches: the first by this order wins.
 """
 
 from datetime import timedelta
@@ -14,11 +15,12 @@ from lake.batch import Batch
 from lake.batch_log import record_batch
 from lake.tables import columns, upsert_first_per_key
 from streaming.job import Bounded, Job, Provenance, Query
+from streaming.roles.joiner import FIRST_PLACED
 
 CLICKS, ORDERS = "silver.clicks", "silver.orders"
 TABLE = "gold.conversions"
 WITHIN = "interval 24 hours"
-LATEST = (("cart_time", "descending"), ("cart_event_id", "descending"))
+FIRST = (*FIRST_PLACED, ("cart_time", "descending"), ("cart_event_id", "descending"))
 
 
 def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
@@ -30,7 +32,9 @@ def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
         F.col("event_time").alias("cart_time"),
     )
     placed = orders.filter("type = 'order_placed'").select(
-        "order_id", "user_id", "product_id", "amount_cents", F.col("event_time").alias("order_time")
+        *("order_id", "user_id", "product_id", "amount_cents"),
+        F.col("event_id").alias("order_event_id"),
+        F.col("event_time").alias("order_time"),
     )
     matches = F.expr(
         "cart_user_id = user_id and cart_product_id = product_id"
@@ -42,7 +46,7 @@ def candidates(clicks: DataFrame, orders: DataFrame) -> DataFrame:
 
 def write(batch: Batch) -> None:
     """Write one micro-batch."""
-    written = upsert_first_per_key(batch, TABLE, batch.rows.toArrow(), LATEST)
+    written = upsert_first_per_key(batch, TABLE, batch.rows.toArrow(), FIRST)
     record_batch(batch, written)
 
 
@@ -56,8 +60,10 @@ def job() -> Job:
         writes=(TABLE,),
         query=Query(transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS])),
         process=write,
-        bounded=Bounded(max_event_gap=timedelta(hours=24), pick_first_by=LATEST),
+        bounded=Bounded(max_event_gap=timedelta(hours=24), pick_first_by=FIRST),
         provenance=Provenance(
-            row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id) or e.event_id = r.cart_event_id",
+            row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id)"
+            " or (e.event_id = r.cart_event_id and e.event_time = r.cart_time)",
+            shared_columns=("user_id", "product_id"),
         ),
     )

@@ -1,7 +1,8 @@
 """Joiner: silver.orders (order_placed) x silver.payments (payment_received) within an hour -> gold.order_payments.
 
 State: orders and payments of an hour, each until the watermark rules out a match. A paid order is written at once; an
-order without a payment is written as unpaid when the watermark has passed its hour.
+order without a payment is written as unpaid when the watermark has passed its hour. Of an order placed several times,
+the first placing counts; of its payments, the first.
 """
 
 from datetime import timedelta
@@ -14,17 +15,20 @@ from lake.batch import Batch
 from lake.batch_log import record_batch
 from lake.tables import columns, upsert_first_per_key
 from streaming.job import Bounded, Job, Provenance, Query
+from streaming.roles.joiner import FIRST_PLACED
 
 ORDERS, PAYMENTS = "silver.orders", "silver.payments"
 TABLE = "gold.order_payments"
 WITHIN = "interval 1 hour"
-FIRST = (("payment_time", "ascending"), ("payment_event_id", "ascending"))
+FIRST = (*FIRST_PLACED, ("payment_time", "ascending"), ("payment_event_id", "ascending"))
 
 
 def candidates(orders: DataFrame, payments: DataFrame) -> DataFrame:
     """Join each order with every payment received within the hour after it, or with none."""
     placed = orders.filter("type = 'order_placed'").select(
-        "order_id", "user_id", "merchant_id", "amount_cents", F.col("event_time").alias("order_time")
+        *("order_id", "user_id", "merchant_id", "amount_cents"),
+        F.col("event_id").alias("order_event_id"),
+        F.col("event_time").alias("order_time"),
     )
     received = payments.filter("type = 'payment_received'").select(
         F.col("order_id").alias("paid_order_id"),
@@ -62,6 +66,7 @@ def job() -> Job:
         bounded=Bounded(max_event_gap=timedelta(hours=1), pick_first_by=FIRST),
         provenance=Provenance(
             row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id)"
-            " or e.event_id = r.payment_event_id",
+            " or (e.event_id = r.payment_event_id and e.event_time = r.payment_time)",
+            shared_columns=("order_id",),
         ),
     )

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from config.errors import LakehouseError
+from config.files import decode
 from config.settings import Settings
 from streaming.roles.reactor.payments import FailedPayment
 
@@ -32,7 +33,8 @@ def address(settings: Settings) -> str:
     state = settings.home / "payment-api" / "address.json"
     if not state.exists():
         raise LakehouseError("The payment API has never been started here.", "lakehouse payment-api")
-    return f"http://127.0.0.1:{json.loads(state.read_text())['port']}"
+    port = decode(state.read_bytes(), state, "Stop the payment API (Ctrl-C), then: lakehouse payment-api")["port"]
+    return f"http://127.0.0.1:{port}"
 
 
 class Api:

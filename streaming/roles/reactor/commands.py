@@ -4,15 +4,16 @@ import time
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from config.settings import load_settings
+from config.terminal import Terminal
+from streaming.kafka.waiting import waiting_for_kafka
 from streaming.roles.reactor.reactor import OnProgress, ReactorProgress, react
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 LINE_SECONDS = 5.0
 COUNTERS = ("accepted", "declined", "abandoned", "copies", "other events", "dead letters", "calls")
 
@@ -20,6 +21,9 @@ COUNTERS = ("accepted", "declined", "abandoned", "copies", "other events", "dead
 @app.command("react")
 def react_command(
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to retry.")] = False,
+    accept_loss: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Go on after records that Kafka deleted before they were read.")
+    ] = None,
 ) -> None:
     """Retry failed payments at the payment API and publish the outcomes; after Ctrl-C the next run continues.
 
@@ -29,10 +33,15 @@ def react_command(
     """
     settings = load_settings()
     if not console.is_terminal:
-        last = react(settings, until_caught_up=until_caught_up, watch=_print_lines())
+        last = react(settings, until_caught_up=until_caught_up, accept_loss=accept_loss, watch=_print_lines())
     else:
         with Live(console=console, refresh_per_second=4) as live:
-            last = react(settings, until_caught_up=until_caught_up, watch=lambda reactor: live.update(_table(reactor)))
+            last = react(
+                settings,
+                until_caught_up=until_caught_up,
+                accept_loss=accept_loss,
+                watch=lambda reactor: live.update(_table(reactor)),
+            )
     console.print(_summary(last))
 
 
@@ -42,6 +51,8 @@ def _summary(reactor: ReactorProgress) -> str:
 
 
 def _state(reactor: ReactorProgress) -> str:
+    if reactor.progress.waiting_since:
+        return waiting_for_kafka(reactor.progress.waiting_since)
     return f"waiting for the API, {reactor.open_for:.0f} s" if reactor.open_for else "running"
 
 

@@ -39,7 +39,9 @@ def failed_payment(value: bytes | None) -> FailedPayment | None:
         return None
     problem = best_match(_validator().iter_errors(event))
     if problem:
-        raise UnreadableError(f"{problem.json_path}: {problem.message}"[:MAX_LENGTH])
+        # Most messages quote the value, which does not belong in a dead letter; this one names the missing field.
+        what = problem.message if problem.validator == "required" else f"not as declared: {problem.validator}"
+        raise UnreadableError(f"{problem.json_path}: {what}")
     for name in ("event_id", "order_id"):
         # They become an HTTP header and a Kafka key: no line breaks, no lone surrogates, no megabytes.
         if not 0 < len(event[name]) <= MAX_LENGTH or not event[name].isascii() or not event[name].isprintable():

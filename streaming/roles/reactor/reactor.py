@@ -52,7 +52,13 @@ class _Work:
         return self.payments[payment.event_id][1]
 
 
-def react(settings: Settings, *, until_caught_up: bool = False, watch: OnProgress = lambda _: None) -> ReactorProgress:
+def react(
+    settings: Settings,
+    *,
+    until_caught_up: bool = False,
+    accept_loss: str | None = None,
+    watch: OnProgress = lambda _: None,
+) -> ReactorProgress:
     """Retry failed payments, starting at the committed offsets of the last reactor."""
     api = Api(address(settings), settings.reactor.call_seconds)
     if not api.is_healthy():
@@ -60,7 +66,7 @@ def react(settings: Settings, *, until_caught_up: bool = False, watch: OnProgres
             f"The payment API at {api.address} does not answer, or reports that it is not healthy.",
             "Check reactor.api." if settings.reactor.api else "lakehouse payment-api",
         )
-    group = Group(NAME, ("payments",), settings.reactor.records_per_transaction, instance=NAME)
+    group = Group(NAME, ("payments",), settings.reactor.records_per_transaction, instance=NAME, command="react")
     # Only one reactor runs at a time, so its transactional id is constant. Open the transactions first: this aborts the
     # open transaction of a killed reactor, and only then are the outcomes in payment_retries final.
     with single_writer(settings, [NAME]), closing(Transactions(settings, NAME, NAME)) as transactions:
@@ -75,6 +81,7 @@ def react(settings: Settings, *, until_caught_up: bool = False, watch: OnProgres
                     group,
                     reactor.handle,
                     until_caught_up=until_caught_up,
+                    accept_loss=accept_loss,
                     watch=reactor.report,
                     stop=reactor.stop,
                 )
@@ -103,7 +110,6 @@ class Reactor:
         self._transactions, self._settled, self._watch = transactions, settled, watch
         self._max_outage = own.outage_seconds if until_caught_up else float("inf")
         self._counts: Counter[str] = Counter()
-        self._max_bytes = settings.kafka.max_record_bytes - 1024
         self._consumer_progress = Progress()
         self._reload_settled = False
 
@@ -157,7 +163,7 @@ class Reactor:
         return work
 
     def _letter(self, record: Record, reason: str) -> Message:
-        letter = dead_letter(record, reason, record.value or b"", self._max_bytes)
+        letter = dead_letter(record, reason)
         return Message(DEAD, None, None, letter, [], record.timestamp)
 
     def _settle(self, batch: PolledBatch, payments: list[FailedPayment]) -> list[Settled]:

@@ -1,23 +1,29 @@
 """The command `route`."""
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
 from config.settings import load_settings
+from config.terminal import Terminal
 from streaming.kafka.consumer import Progress
+from streaming.kafka.waiting import waiting_for_kafka
 from streaming.roles.router.router import Counts, run
 
 app = typer.Typer()
-console = Console(highlight=False, soft_wrap=True)
+console = Terminal()
 
 
 @app.command()
 def route(
     until_caught_up: Annotated[bool, typer.Option(help="Stop when nothing is left to read.")] = False,
+    accept_loss: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Go on after records that Kafka deleted before they were read.")
+    ] = None,
 ) -> None:
     """Route raw clicks to `clicks`, exactly once: drop bots and broken records, redact personal data.
 
@@ -31,11 +37,12 @@ def route(
             progress, counts = run(
                 settings,
                 until_caught_up=until_caught_up,
+                accept_loss=accept_loss,
                 watch=lambda progress, counts: live.update(_table(progress, counts)),
             )
             live.update("")
     else:
-        progress, counts = run(settings, until_caught_up=until_caught_up, watch=_print)
+        progress, counts = run(settings, until_caught_up=until_caught_up, accept_loss=accept_loss, watch=_lines())
     console.print(_table(progress, counts))
     console.print(summary(progress, counts))
 
@@ -43,18 +50,17 @@ def route(
 def summary(progress: Progress, counts: Counts) -> str:
     """Summarize what one process did."""
     rate = progress.records / max(progress.seconds, 1e-9)
-    lines = [
+    return (
         f"{progress.records:,} records in {progress.seconds:.1f} s ({rate:,.0f}/s): {counts.kept:,} kept, "
         f"{counts.dropped.total():,} dropped, of these {counts.dead:,} to dead_letter; {progress.lag:,} waiting."
-    ]
-    if progress.expired:
-        lines.append(f"Retention had deleted {progress.expired:,} records of clicks_raw before they were read.")
-    return "\n".join(lines)
+    )
 
 
 def _table(progress: Progress, counts: Counts) -> Table:
     table = Table("", "records", title="route", title_justify="left")
     table.columns[1].justify = "right"
+    if progress.waiting_since:
+        table.add_row(waiting_for_kafka(progress.waiting_since), "")
     table.add_row("read", f"{progress.records:,}")
     table.add_row("read, per second", f"{progress.rate:,.0f}")
     table.add_row("waiting", f"{progress.lag:,}")
@@ -64,9 +70,18 @@ def _table(progress: Progress, counts: Counts) -> Table:
     return table
 
 
-def _print(progress: Progress, counts: Counts) -> None:
-    if progress.rate:
-        console.print(
-            f"route: {progress.records:,} records, {progress.rate:,.0f}/s, {counts.kept:,} kept, "
-            f"{counts.dropped.total():,} dropped, {progress.lag:,} waiting"
-        )
+def _lines() -> Callable[[Progress, Counts], None]:
+    waiting_since: datetime | None = None
+
+    def watch(progress: Progress, counts: Counts) -> None:
+        nonlocal waiting_since
+        if progress.waiting_since != waiting_since:
+            waiting_since = progress.waiting_since
+            console.print(f"route: {waiting_for_kafka(waiting_since) if waiting_since else 'Kafka answers again'}")
+        if progress.rate:
+            console.print(
+                f"route: {progress.records:,} records, {progress.rate:,.0f}/s, {counts.kept:,} kept, "
+                f"{counts.dropped.total():,} dropped, {progress.lag:,} waiting"
+            )
+
+    return watch

@@ -2,7 +2,7 @@
 
 import re
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 
 # The order matters: Edge and Opera also contain "Chrome", and all but Firefox contain "Safari".
 _FAMILIES = (
@@ -18,6 +18,7 @@ _BOT = re.compile(
     r"(?<!cu)bot|crawl|spider|slurp|headless|phantomjs|scrapy|curl/|wget/|python|java/|go-http|libwww|httpclient|okhttp",
     re.IGNORECASE,
 )
+_NAT64 = IPv6Network("64:ff9b::/96")
 # A bound, as both values are cached; longer user agents add no information.
 _MAX_AGENT_LENGTH = 512
 _MAX_ADDRESS_LENGTH = 64
@@ -48,7 +49,15 @@ def _network(ip: str) -> str | None:
     except ValueError:
         return None
     if isinstance(address, IPv6Address):
-        if address.ipv4_mapped is None:
+        inner = _ipv4_inside(address)
+        if inner is None:
             return str(IPv6Address(int(address) >> 80 << 80))
-        address = address.ipv4_mapped
+        address = inner
     return str(IPv4Address(int(address) >> 8 << 8))
+
+
+def _ipv4_inside(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address that an IPv6 address contains: 6to4 has all of it within the first 48 bits."""
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour

@@ -1,6 +1,7 @@
 """Filter/router: clicks_raw -> clicks, dead_letter, exactly once, by a group of plain Kafka consumers."""
 
 import gc
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -14,8 +15,9 @@ from config.settings import Settings
 from streaming.kafka.consumer import Group, PolledBatch, Progress, Record, RetryBatchError, consume
 from streaming.kafka.dead_letter import dead_letter
 from streaming.kafka.transactions import Message, Transactions, process_id
+from streaming.roles.router.contract import contract
 from streaming.roles.router.page_rate import PageRate
-from streaming.roles.router.routing import contract, route
+from streaming.roles.router.routing import route
 
 SOURCE, CLEAN, DEAD = "clicks_raw", "clicks", "dead_letter"
 NAME = "route"
@@ -70,23 +72,29 @@ class Router:
         state, declared = self._states[source], contract()
         partition = source.partition if self._same_partitions else None
         for record in records:
-            outcome, reason, value = route(declared, state.page_rate, record.offset, record.value)
+            outcome, reason, user, value = route(declared, state.page_rate, record.offset, record.value)
+            key = user.encode()
             headers = self._headers(record) if record.headers else []
-            if outcome == "kept" and _size(record.key, value, headers) > self._max_bytes:
+            if outcome == "kept" and _size(key, value, headers) > self._max_bytes:
                 outcome, reason = "dead", "too large after redaction"
             if outcome == "kept":
                 counts.kept += 1
-                yield Message(CLEAN, partition, record.key, value, headers, record.timestamp)
+                # The partition stays, also if the edge used another key: arrivals keep their order within it.
+                yield Message(CLEAN, partition, key, value, headers, record.timestamp)
                 continue
             counts.dropped[reason] += 1
             if outcome == "dead":
                 counts.dead += 1
-                letter = dead_letter(record, reason, value, self._max_bytes)
-                yield Message(DEAD, None, None, letter, [], record.timestamp)
+                yield Message(DEAD, None, None, dead_letter(record, reason), [], record.timestamp)
         state.next_offset = records[-1].offset + 1
 
     def _headers(self, record: Record) -> list[tuple[str, bytes]]:
-        return [(name, value) for name, value in record.headers if name in self._settings.router.headers and value]
+        declared = self._settings.router.headers
+        return [
+            (name, value)
+            for name, value in record.headers
+            if value and name in declared and re.fullmatch(declared[name].encode(), value)
+        ]
 
     def _rebuilt_page_rate(self, partition: TopicPartition, offset: int) -> PageRate:
         """Reread the records before an offset on which the page rate depends."""
@@ -101,8 +109,8 @@ class Router:
         return page_rate
 
 
-def _size(key: bytes | None, value: bytes, headers: list[tuple[str, bytes]]) -> int:
-    return len(key or b"") + len(value) + sum(len(name) + len(content) for name, content in headers)
+def _size(key: bytes, value: bytes, headers: list[tuple[str, bytes]]) -> int:
+    return len(key) + len(value) + sum(len(name) + len(content) for name, content in headers)
 
 
 def _records_before(reader: KafkaConsumer, partition: TopicPartition, end: int) -> Iterator[Record]:
@@ -115,13 +123,16 @@ def _records_before(reader: KafkaConsumer, partition: TopicPartition, end: int) 
 
 def group(settings: Settings) -> Group:
     """Return the consumer group of the router."""
-    return Group(NAME, (SOURCE,), settings.router.records_per_transaction, settings.router.session_seconds)
+    return Group(
+        NAME, (SOURCE,), settings.router.records_per_transaction, settings.router.session_seconds, command="route"
+    )
 
 
 def run(
     settings: Settings,
     *,
     until_caught_up: bool = False,
+    accept_loss: str | None = None,
     watch: Callable[[Progress, Counts], None] = lambda *_: None,
     stop: Event | None = None,
 ) -> tuple[Progress, Counts]:
@@ -139,6 +150,7 @@ def run(
             group(settings),
             router.handle,
             until_caught_up=until_caught_up,
+            accept_loss=accept_loss,
             watch=lambda progress: watch(progress, router.counts),
             stop=stop,
         )

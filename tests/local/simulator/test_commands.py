@@ -30,6 +30,11 @@ def test_what_is_live_begins_now() -> None:
     assert "--live and --start" in str(result.exception)
 
 
+def test_a_period_ahead_of_the_clock_is_refused() -> None:
+    result = CliRunner().invoke(app, ["--start", "2199-01-01"])
+    assert "ahead of the clock" in str(result.exception)
+
+
 def test_a_broker_that_never_ran_is_named_with_the_command_that_starts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

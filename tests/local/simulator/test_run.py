@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, TopicPartition
-from rich.console import Console
 
 from config.errors import LakehouseError
 from config.kafka import Offsets, end_offsets, ensure_topics, python_options
 from config.settings import Settings
+from config.terminal import Terminal
 from local.simulator import paced, truth
 from local.simulator.plan import Plan
 from local.simulator.records import Record
@@ -34,8 +34,8 @@ def log(settings: Settings, broker: object) -> Settings:
 
 
 @pytest.fixture
-def console() -> Console:
-    return Console(file=io.StringIO())
+def console() -> Terminal:
+    return Terminal(file=io.StringIO())
 
 
 def ends(settings: Settings, plan: Plan) -> Offsets:
@@ -72,7 +72,7 @@ def expected(plan: Plan) -> Written:
 
 @pytest.mark.parametrize("edge", [False, True])
 def test_in_bulk_every_record_is_in_its_place_in_the_order_of_arrival(
-    log: Settings, spark: object, console: Console, edge: bool
+    log: Settings, spark: object, console: Terminal, edge: bool
 ) -> None:
     plan = Plan(**PLAN, start=datetime(2025, 3, 1 + edge, tzinfo=UTC), edge=edge)
     before = ends(log, plan)
@@ -80,14 +80,14 @@ def test_in_bulk_every_record_is_in_its_place_in_the_order_of_arrival(
     assert written(log, before, ends(log, plan)) == expected(plan)
 
 
-def test_paced_writes_the_same_records_in_the_same_order(log: Settings, console: Console) -> None:
+def test_paced_writes_the_same_records_in_the_same_order(log: Settings, console: Terminal) -> None:
     plan = Plan(**PLAN, start=datetime(2025, 3, 3, tzinfo=UTC), rate=100_000)
     before = ends(log, plan)
     simulate(log, plan, console)
     assert written(log, before, ends(log, plan)) == expected(plan)
 
 
-def test_several_shards_in_bulk_tell_one_truth(log: Settings, spark: object, console: Console) -> None:
+def test_several_shards_in_bulk_tell_one_truth(log: Settings, spark: object, console: Terminal) -> None:
     plan = Plan(seed=4711, events=60_000, start=datetime(2025, 3, 4, tzinfo=UTC))
     before = ends(log, plan)
     told = simulate(log, plan, console)
@@ -102,7 +102,7 @@ def test_several_shards_in_bulk_tell_one_truth(log: Settings, spark: object, con
     assert plan.run in read_truth(log).runs
 
 
-def test_a_run_goes_into_the_log_only_once(log: Settings, console: Console) -> None:
+def test_a_run_goes_into_the_log_only_once(log: Settings, console: Terminal) -> None:
     plan = Plan(seed=4711, events=50, start=datetime(2025, 3, 5, tzinfo=UTC), rate=100_000)
     simulate(log, plan, console)
     before = ends(log, plan)
@@ -128,7 +128,7 @@ def test_stopped_in_the_middle_the_truth_is_what_was_sent(log: Settings) -> None
     assert sent == sum(told.records.values()) == 1_234
 
 
-def test_paced_keeps_to_its_rate(log: Settings, console: Console) -> None:
+def test_paced_keeps_to_its_rate(log: Settings, console: Terminal) -> None:
     plan = Plan(seed=4711, events=300, start=datetime(2025, 3, 7, tzinfo=UTC), rate=200)
     begin = datetime.now(UTC)
     told = simulate(log, plan, console)
@@ -137,7 +137,7 @@ def test_paced_keeps_to_its_rate(log: Settings, console: Console) -> None:
 
 
 def test_live_records_come_no_sooner_than_they_arrive_and_are_stamped_when_they_do(
-    log: Settings, console: Console
+    log: Settings, console: Terminal
 ) -> None:
     begin = datetime.now(UTC)
     plan = Plan(**PLAN | {"events": 300}, start=begin, live=3)

@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import KafkaTimeoutError
 
 from config.errors import LakehouseError
 from config.kafka import python_options
 from config.settings import Settings
+from lake import losses
 from streaming.kafka import consumer
 from streaming.kafka.consumer import Group, PolledBatch, Progress, RetryBatchError, consume
 
@@ -45,7 +46,7 @@ def send(settings: Settings, topic: str, count: int, **options: object) -> None:
 
 
 def group(topic: str, records_per_batch: int = 7) -> Group:
-    return Group(topic, (topic,), records_per_batch, session_seconds=6)
+    return Group(topic, (topic,), records_per_batch, session_seconds=6, command="read")
 
 
 class Role:
@@ -112,7 +113,7 @@ def test_what_goes_on_failing_ends_in_an_error_with_the_reason(
         raise RetryBatchError("the disk is full")
 
     monkeypatch.setattr(consumer, "_GIVE_UP_SECONDS", 0.5)
-    with pytest.raises(LakehouseError, match="the disk is full"):
+    with pytest.raises(LakehouseError, match="the disk is full"):  # Kafka answers: this is not waited out
         consume(settings, group(topic), fail)
 
 
@@ -169,16 +170,47 @@ def test_who_works_long_keeps_the_place_and_hears_when_it_is_gone(settings: Sett
     assert sorted(first.done + second.done) == EVERY
 
 
-def test_what_retention_deleted_unread_is_counted(settings: Settings, topic: str):
+def delete_up_to(settings: Settings, topic: str, offset: int) -> None:
+    with closing(KafkaAdminClient(**python_options(settings))) as admin:
+        admin.delete_records({TopicPartition(topic, partition): offset for partition in range(PARTITIONS)})
+
+
+def test_records_that_kafka_deleted_unread_are_an_error_until_the_loss_is_accepted(settings: Settings, topic: str):
     stop = threading.Event()
     consume(settings, group(topic), Role(lambda _: stop.set()), stop=stop)
-    with closing(KafkaAdminClient(**python_options(settings))) as admin:
-        admin.delete_records({TopicPartition(topic, partition): 15 for partition in range(PARTITIONS)})
+    delete_up_to(settings, topic, 15)
     role = Role()
-    progress = consume(settings, group(topic), role, until_caught_up=True)
+    with pytest.raises(LakehouseError, match=rf"no longer has {topic}/[01] offsets 7 to 14 \(8\)") as error:
+        consume(settings, group(topic), role, until_caught_up=True)
+    assert error.value.hint.startswith('lakehouse read --accept-loss "REASON"')
+    assert role.done == []
+    consume(settings, group(topic), role, until_caught_up=True, accept_loss="the disk was full")
     assert sorted(role.done) == [place for place in EVERY if place[1] >= 15]
     # Where nothing had been committed, nothing says that the group wanted it.
-    assert progress.expired == 8
+    (loss,) = losses.recorded(settings, topic)
+    assert (loss["from_offset"], loss["to_offset"], loss["lost"]) == (7, 15, 8)
+    assert (loss["input"], loss["reason"]) == (0, "the disk was full")
+    consume(settings, group(topic), role, until_caught_up=True)  # accepted once and for all
+
+
+def test_records_that_kafka_deletes_while_the_group_runs_are_an_error_too(settings: Settings, topic: str):
+    consume(settings, group(topic), Role(), until_caught_up=True)
+    send(settings, topic, 20)
+
+    def lose_the_rest(_: PolledBatch) -> None:
+        delete_up_to(settings, topic, 40)
+        raise RetryBatchError("again")
+
+    with pytest.raises(LakehouseError, match=r"offsets 20 to 39 \(20\)"):
+        consume(settings, group(topic), Role(lose_the_rest), until_caught_up=True)
+
+
+def test_a_log_that_ends_before_what_the_group_has_read_is_an_error(settings: Settings, topic: str):
+    with closing(KafkaConsumer(**python_options(settings), group_id=topic)) as reader:
+        reader.assign([TopicPartition(topic, 0)])
+        reader.commit({TopicPartition(topic, 0): OffsetAndMetadata(50, "", -1)})
+    with pytest.raises(LakehouseError, match="up to offset 50, but it ends at 20: it is not the log that it has read"):
+        consume(settings, group(topic), Role(), until_caught_up=True)
 
 
 def test_ends_of_transactions_are_no_records_to_wait_for(settings: Settings, topic: str):

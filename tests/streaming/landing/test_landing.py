@@ -59,6 +59,16 @@ def test_a_copy_is_found_in_an_earlier_batch_also_when_the_first_was_late(lake: 
     assert [row.event_id for row in lake.rows("silver.clicks")] == ["a"]
 
 
+def test_an_event_of_2001_does_not_make_a_replay_wait_for_it(lake: Lake, log: Log) -> None:
+    log.send(click("new"))
+    log.send(click("a month", NOON - timedelta(days=30)), arrival=NOON)
+    log.send(click("years", NOON - timedelta(days=9_000)), arrival=NOON)
+    lake.land(log.records[:1], is_replay=True)
+    lake.land(log.records[1:], is_replay=True)
+    assert ledger.disorder(lake.settings, "clicks", 1) == timedelta(days=30)
+    assert [(row.event_id, row.rules) for row in lake.rows("silver.quarantine")] == [("years", ["event_time_too_old"])]
+
+
 @pytest.fixture(scope="module")
 def tangled() -> list[tuple[Any, ...]]:
     """Copies, reused ids, late and broken records and changes of users, over two partitions."""

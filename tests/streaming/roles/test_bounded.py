@@ -22,8 +22,8 @@ from streaming.job import jobs
 
 SIDES = ("silver.duplicates", "silver.late", "silver.quarantine")
 TOPICS = landed_topics()
-# In the shop an order is placed once, and a click has the product of its impression: not so in generated events.
-RELY_ON_THE_SHOP = {"ad_clicks", "conversions", "order_payments"}
+# In the shop a click has the product of its impression: not so in generated events.
+RELY_ON_THE_SHOP = {"ad_clicks"}
 
 
 @pytest.fixture(scope="module")

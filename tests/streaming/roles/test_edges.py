@@ -112,10 +112,10 @@ def test_a_click_has_the_tier_that_began_at_its_very_moment(spark: SparkSession)
     )
     users = spark.sql(
         f"""select * from values
-        ('u1', 'c1', 'bronze', timestamp'{DAY} 10:00:00', timestamp'{DAY} 12:00:00'),
-        ('u1', 'c2', 'gold', timestamp'{DAY} 12:00:00', timestamp'{DAY} 13:00:00'),
-        ('u1', 'c3', null, timestamp'{DAY} 13:00:00', null)
-        as t(user_id, event_id, tier, valid_from, valid_to)"""
+        ('u1', 'c', 'c1', 'bronze', timestamp'{DAY} 10:00:00', timestamp'{DAY} 12:00:00'),
+        ('u1', 'u', 'c2', 'gold', timestamp'{DAY} 12:00:00', timestamp'{DAY} 13:00:00'),
+        ('u1', 'd', 'c3', 'gold', timestamp'{DAY} 13:00:00', null)
+        as t(user_id, op, event_id, tier, valid_from, valid_to)"""
     )
     found = {row.event_id: (row.tier, row.tier_event_id) for row in attach_tier(clicks, users).collect()}
     assert found == {

@@ -15,11 +15,13 @@ from pyspark.sql import SparkSession
 from config.errors import LakehouseError
 from config.settings import Settings
 from lake import batch_log, tables
+from lake.location import table_location
+from lake.tables import read_arrow
 from local.simulator.plan import Plan
 from operations.trace import trace
-from streaming.checkpoint import reset
 from streaming.job import job_named
 from streaming.progress import last_progress
+from streaming.rebuild import rebuild
 from streaming.windows.closing import close
 
 
@@ -98,6 +100,9 @@ def test_what_is_open_is_closed_on_request_and_corrected_when_more_comes(
     for name in waiting:
         close(job_named(name), lake.settings, lake.spark)
     assert differences(lake, records, ["gold.order_payments"], all_closed=True) == {}
+    for name in waiting:
+        log = read_arrow(batch_log.folder(lake.settings, name, 1), None, ["by_request"])
+        assert sum(log["by_request"].to_pylist()) == 2
 
 
 @pytest.mark.parametrize("strategy", ["count", "merge"])
@@ -130,9 +135,10 @@ def test_a_row_that_spark_drops_stops_the_job_until_it_is_reset(
             catch_up(lake, jobs)
         assert "lakehouse stream reset views_per_minute" in stopped.value.hint
     configured(lake, skew_minutes=60)
-    reset(job_named("views_per_minute"), lake.settings)
+    assert rebuild(lake.spark, lake.settings, job_named("views_per_minute")) == ["gold.views_per_minute"]
     catch_up(lake, jobs)
-    assert sum(rows_of(lake.settings, "gold.views_per_minute", ["views"]).values()) == 2
+    built = table_location(lake.settings, "gold.views_per_minute", 2).table().to_pyarrow_table(columns=["views"])
+    assert sum(built["views"].to_pylist()) == 2
 
 
 def test_state_is_as_large_as_what_is_open_not_as_history(lake: Lake) -> None:

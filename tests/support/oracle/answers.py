@@ -28,7 +28,7 @@ class Oracle:
         for topic in FORMS:
             log.execute(sorted_out(topic))
         log.execute(VERDICTS)
-        for view in ("versions", "enriched", "placed"):
+        for view in ("versions", "enriched"):
             log.execute(f"create temp view {view} as {_query(view)}")
         # For the answers of jobs that read a silver table which no topic lands in.
         for table in (name for name in tables() if name.startswith("silver.")):

@@ -53,9 +53,10 @@ def whole(holds: str, needed: str = NEVER) -> Field:
     return Field("whole", needed, holds)
 
 
-def envelope(*types: str) -> dict[str, Field]:
-    """Return the fields that every event has."""
-    not_before = "event_time >= timestamp '2000-01-01'"
+def envelope(*types: str, ages: bool = True) -> dict[str, Field]:
+    """Return the fields that every event has; ages: whether an event can be too old when it arrives."""
+    oldest = "arrival_time - interval 30 days" if ages else "timestamp '2000-01-01'"
+    not_before = f"event_time >= greatest(timestamp '2000-01-01', {oldest})"
     not_ahead = "event_time <= arrival_time + interval 2 minutes"
     return {
         "event_id": Field(needed=ALWAYS),

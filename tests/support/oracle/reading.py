@@ -1,5 +1,7 @@
 """Reading: records -> one table per topic, typed, each row marked valid or not; in sets, not row by row."""
 
+from datetime import UTC, datetime, timedelta
+
 from oracle.forms import Field, Form
 from oracle.topics import FORMS
 
@@ -34,7 +36,7 @@ def typed(topic: str) -> str:
     return f"""
 create temp table {topic} as
 with texts as (
-    select "partition", "offset", key, arrival_time, hash(value) as content, try(decode(value)) as text
+    select "partition", "offset", key, {_believed()} as arrival_time, hash(value) as content, try(decode(value)) as text
     from records
     where topic = '{topic}'
 ),
@@ -60,9 +62,15 @@ typed as (
 )
 select
     * exclude (key, readable, kinds),
-    coalesce(readable and key = encode({form.key}) and {_sound(form)}, false) as valid
+    coalesce(readable and arrival_time is not null and key = encode({form.key}) and {_sound(form)}, false) as valid
 from typed
 """
+
+
+def _believed() -> str:
+    """Return the SQL for when a record arrived: its timestamp, unless it is ahead of the clock or before 2000."""
+    latest = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=2)
+    return f"if(arrival_time between timestamp '2000-01-01' and timestamp '{latest}', arrival_time, null)"
 
 
 def looked_over(topic: str) -> str:

@@ -4,13 +4,16 @@ with carts as (
     where type = 'add_to_cart'
 ),
 candidates as (
-    select placed.*, cart_event_id, cart_time
-    from placed
+    select
+        order_id, user_id, product_id, cart_event_id, cart_time,
+        event_id as order_event_id, event_time as order_time, amount_cents
+    from silver_orders
     join carts using (user_id, product_id)
-    where cart_time between order_time - interval 24 hours and order_time
+    where type = 'order_placed' and cart_time between order_time - interval 24 hours and order_time
 )
-select
-    order_id, user_id, product_id, cart_event_id, cart_time, order_time, amount_cents,
-    order_time::date as day
+select *, order_time::date as day
 from candidates
-qualify row_number() over (partition by order_id order by cart_time desc, cart_event_id desc) = 1
+-- An order is placed once: of several placings the first counts that has a cart event, and of its cart events the last.
+qualify row_number() over (
+    partition by order_id order by order_time, order_event_id, cart_time desc, cart_event_id desc
+) = 1

@@ -13,7 +13,7 @@ FORM = Form(
         "product_id": Field(needed=PLACED),
         "merchant_id": Field(needed=PLACED),
         "quantity": whole("quantity > 0", PLACED),
-        "amount_cents": whole("amount_cents >= 0", PLACED),
+        "amount_cents": whole("amount_cents between 0 and 100_000_000_000", PLACED),
         "status": choice(
             "status",
             *("placed", "paid", "packed", "shipped", "delivered", "cancelled"),

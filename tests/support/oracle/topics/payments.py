@@ -10,7 +10,7 @@ FORM = Form(
         "payment_id": Field(needed=ALWAYS),
         "user_id": Field(),
         "merchant_id": Field(needed=ALWAYS),
-        "amount_cents": whole("amount_cents >= 0", ALWAYS),
+        "amount_cents": whole("amount_cents between 0 and 100_000_000_000", ALWAYS),
         "method": choice("method", "card", "transfer", "wallet"),
         "country": Field(needed=ALWAYS, holds=COUNTRY),
         "reason": Field(needed=one_of("type", "payment_failed")),

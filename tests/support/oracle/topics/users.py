@@ -8,7 +8,7 @@ FORM = Form(
     key="user_id",
     late=False,
     fields={
-        **envelope("user_changed"),
+        **envelope("user_changed", ages=False),
         "user_id": Field(needed=ALWAYS),
         "op": choice("op", "c", "u", "d", needed=ALWAYS),
         "before": Field("object", one_of("op", "u", "d")),

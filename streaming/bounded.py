@@ -1,4 +1,8 @@
-"""Overrides: the transformations that the batch layer computes differently, each with the reason."""
+"""Bounded: a job's table, computed at once from its complete input tables; the batch layer and comparisons use it.
+
+Most transformations are the same for a stream and for bounded tables. The others are overridden here, each with the
+reason.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -6,7 +10,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from config.declarations import table_named
+from lake.ordering import first_per_key_spark
 from lake.tables import columns
+from streaming.job import Job
 from streaming.roles.aggregator.trending import CLICKS, RANKS, TABLE, views_in_five_minutes
 from streaming.roles.enricher import attach_tier
 from streaming.roles.materializer import order_status
@@ -30,10 +36,21 @@ def whole_order_status(tables: Mapping[str, DataFrame]) -> DataFrame:
 
 
 LOOKUP_TABLES = {"clicks_enriched": ("silver.users",)}
-"""Tables that a job looks up while it streams; in the batch layer they are inputs."""
+"""Tables that a job looks up while it streams; here they are inputs."""
 
-BATCH_OVERRIDES: dict[str, Callable[[Mapping[str, DataFrame]], DataFrame]] = {
+OVERRIDES: dict[str, Callable[[Mapping[str, DataFrame]], DataFrame]] = {
     "trending": trending,
     "clicks_enriched": clicks_enriched,
     "order_status": whole_order_status,
 }
+
+
+def lookups(job: Job) -> tuple[str, ...]:
+    """Return the tables that a job looks up."""
+    return LOOKUP_TABLES.get(job.name, ())
+
+
+def recompute(job: Job, tables: Mapping[str, DataFrame]) -> DataFrame:
+    """Compute a job's table from complete inputs: what it reads, and what it looks up."""
+    rows = OVERRIDES.get(job.name, job.apply)(tables)
+    return first_per_key_spark(rows, table_named(job.writes[0]).key, job.bounded.pick_first_by)

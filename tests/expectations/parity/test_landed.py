@@ -1,0 +1,80 @@
+"""Landed records: one that both sides have read has the same outcome on both, or a reason; a lost one has none."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from handmade import NOON
+from pyspark.sql import DataFrame, SparkSession
+
+from config.declarations import table_named
+from expectations.parity.landed import compare_landed
+from expectations.parity.reasons import DUPLICATE, LATE, QUARANTINED, UNEXPLAINED, Explained
+from expectations.parity.sides import Side
+from streaming.landing.write import SIDE_TABLES
+
+CLICKS = table_named("silver.clicks")
+Records = dict[int, str]
+"""By offset, `silver`, or the table in which a record was set aside."""
+
+
+@pytest.fixture
+def side(spark: SparkSession) -> Callable[..., Side]:
+    def side(*records: Records, low: int = 0, high: int = 100, views: int = 1) -> Side:
+        """Make a side that has read the offsets from low to high; its records, some of them several times."""
+
+        def frame(name: str) -> DataFrame:
+            table = table_named(name)
+            outcome = SIDE_TABLES.get(name, "silver")
+            rows = [at for each in records for at, found in each.items() if found == outcome]
+            return spark.createDataFrame([row(table, at, views) for at in rows], table.ddl)
+
+        ranges = {("clicks", 0): (low, high)}
+        return Side("made", frame, frozenset({CLICKS.name, *SIDE_TABLES}), lambda _: None, ranges)
+
+    return side
+
+
+def row(table: Any, offset: int, dwell_ms: int) -> tuple[Any, ...]:
+    known = {"event_id": f"e{offset}", "offset": offset, "partition": 0, "topic": "clicks", "dwell_ms": dwell_ms}
+    known |= {"event_time": NOON + timedelta(seconds=offset)}
+    return tuple(known.get(name) for name in table.stored)
+
+
+def told(found: Explained) -> dict[int, str]:
+    return {each.offset: each.reason for each in found.rows.collect()} if found.by_reason else {}
+
+
+SILVER = dict.fromkeys(range(4), "silver")
+
+
+def test_what_was_set_aside_on_one_side_has_its_reason(side: Callable[..., Side]) -> None:
+    other = {0: "late", 1: "quarantined", 2: "duplicates", 3: "silver"}
+    for left, right in ((SILVER, other), (other, SILVER)):
+        found = compare_landed(side(left), side(right), CLICKS)
+        assert told(found) == {0: LATE, 1: QUARANTINED, 2: DUPLICATE}
+        assert found.parity.equal == 1
+
+
+def test_a_record_that_one_side_lost_has_no_reason(side: Callable[..., Side]) -> None:
+    for outcome in ("silver", *SIDE_TABLES.values()):
+        whole = SILVER | {2: outcome}
+        lacking = {at: found for at, found in whole.items() if at != 2}
+        assert told(compare_landed(side(whole), side(lacking), CLICKS)) == {2: UNEXPLAINED}, outcome
+        assert told(compare_landed(side(lacking), side(whole), CLICKS)) == {2: UNEXPLAINED}, outcome
+
+
+def test_only_what_both_sides_have_read_is_compared(side: Callable[..., Side]) -> None:
+    from_one = dict.fromkeys((1, 2, 3), "silver")
+    assert told(compare_landed(side(SILVER), side(from_one, low=1), CLICKS)) == {}
+    assert told(compare_landed(side(SILVER), side(from_one, low=0), CLICKS)) == {0: UNEXPLAINED}
+    to_three = dict.fromkeys((0, 1, 2), "silver")
+    assert told(compare_landed(side(to_three, high=3), side(SILVER), CLICKS)) == {}
+    assert told(compare_landed(side(to_three, high=4), side(SILVER), CLICKS)) == {3: UNEXPLAINED}
+
+
+def test_a_record_with_other_content_or_two_outcomes_has_no_reason(side: Callable[..., Side]) -> None:
+    assert set(told(compare_landed(side(SILVER), side(SILVER, views=2), CLICKS)).values()) == {UNEXPLAINED}
+    assert told(compare_landed(side(SILVER), side(SILVER, {1: "silver"}), CLICKS)) == {1: UNEXPLAINED}
+    assert told(compare_landed(side(SILVER), side(SILVER, {1: "late"}), CLICKS)) == {1: UNEXPLAINED}

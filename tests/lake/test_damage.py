@@ -1,0 +1,100 @@
+"""Damaged tables: the file is named, with a command that works."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import lakehouse
+from config.settings import Settings
+from lake.damage import BY_HAND, damages
+from lake.location import table_location
+
+GOLD = "gold.views_per_minute"
+
+
+def commit(settings: Settings, name: str, commits: int = 3) -> Path:
+    location = table_location(settings, name)
+    for number in range(commits):
+        deltalake.write_deltalake(str(location), pa.table({"a": [number]}), mode="append")
+    return Path(location.url)
+
+
+def entry(table: Path, version: int) -> Path:
+    return table / "_delta_log" / f"{version:020}.json"
+
+
+def test_whole_tables_are_not_damaged(fresh_home: Settings) -> None:
+    assert damages(fresh_home) == []
+    table = commit(fresh_home, GOLD)
+    commit(fresh_home, "ops.ledger", 1)
+    assert damages(fresh_home) == []
+    (fresh_home.warehouse / "gold" / "made by a kill" / "_delta_log").mkdir(parents=True)
+    deltalake.DeltaTable(table).create_checkpoint()
+    entry(table, 1).unlink()  # cleaned up: the checkpoint has it
+    assert damages(fresh_home) == []
+
+
+def test_a_last_log_entry_that_is_cut_off_anywhere_is_named_and_the_command_opens_the_table(
+    fresh_home: Settings,
+) -> None:
+    table = commit(fresh_home, GOLD)
+    last = entry(table, 2)
+    whole = last.read_bytes()
+    for length in (0, 1, len(whole) // 3, len(whole) // 2, len(whole) - 1):
+        last.write_bytes(whole[:length])
+        (found,) = damages(fresh_home)
+        assert (found.file.url, found.problem) == (str(last), "is cut off")
+        assert found.hint.startswith(f"rm '{last}', then: lakehouse stream run")
+    last.unlink()
+    assert damages(fresh_home) == []
+    assert deltalake.DeltaTable(table).version() == 1
+
+
+def test_an_earlier_entry_that_is_cut_off_or_missing_needs_a_backup(fresh_home: Settings) -> None:
+    table = commit(fresh_home, GOLD)
+    entry(table, 1).write_bytes(b"{")
+    assert [(each.file.url, each.hint) for each in damages(fresh_home)] == [(str(entry(table, 1)), BY_HAND)]
+    entry(table, 1).unlink()
+    assert [(each.file.url, each.problem) for each in damages(fresh_home)] == [(str(entry(table, 1)), "is missing")]
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [(GOLD, "lakehouse stream reset views_per_minute, then: lakehouse stream run"), ("bronze.events", BY_HAND)],
+)
+def test_a_missing_data_file_is_named(fresh_home: Settings, name: str, hint: str) -> None:
+    table = commit(fresh_home, name)
+    lost = sorted(table.glob("*.parquet"))[1]
+    lost.unlink()
+    (found,) = damages(fresh_home)
+    assert (found.file.url, found.problem, found.hint) == (str(lost), "is missing", hint)
+
+
+def test_an_unexpected_error_names_the_damage_that_caused_it(
+    fresh_home: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = commit(fresh_home, GOLD)
+    last = entry(table, 2)
+    last.write_bytes(last.read_bytes()[:100])
+    monkeypatch.setattr(sys, "argv", ["lakehouse", "sql"])
+    with pytest.raises(SystemExit) as end:
+        lakehouse.main()
+    told = capsys.readouterr().err
+    assert end.value.code == 2
+    assert f"{last} is cut off." in told
+    assert f"rm '{last}'" in told
+
+
+def test_another_error_keeps_its_traceback(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    commit(fresh_home, GOLD)
+    monkeypatch.setattr(lakehouse, "build", lambda: fail)
+    with pytest.raises(ZeroDivisionError):
+        lakehouse.main()
+    shutil.rmtree(fresh_home.home)

@@ -1,0 +1,80 @@
+"""Topics that never had a record: stream, batch layer, replay, comparison, checks, report and dbt work all the same."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from event_log import event, moment
+from gold import catch_up, differences
+from handmade import Lake, Log
+from recomputed import published_differences, recompute
+
+from batch.comparison_side import batch_side
+from config.declarations import tables, topics
+from config.settings import ROOT
+from dashboard.figures import gather
+from expectations.layers import check
+from expectations.parity.comparison import compared
+from expectations.parity.sides import generation_side
+from lake.generations import serving
+from replay import certificate, manifest
+from replay.promotion import promote
+from replay.run import run
+from streaming.job import jobs
+
+KINDS = {
+    "clicks": ("page_view", "impression", "click", "add_to_cart"),
+    "orders": ("order_placed", "order_status_changed"),
+    "payments": ("payment_received",),
+    "users": ("user_changed",),
+}
+
+
+@pytest.mark.parametrize(
+    "topic", ["payments", *(pytest.param(topic, marks=pytest.mark.slow) for topic in KINDS if topic != "payments")]
+)
+def test_with_records_in_one_topic_only_everything_works(
+    lake: Lake, log: Log, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = str(topics()[topic].key)
+    for number, kind in enumerate(KINDS[topic]):
+        made = event(kind, f"{kind} in time", f"12:0{number}")
+        log.send(made, topic, key=made[key])
+    for kind in KINDS[topic] if topic != "users" else ():
+        made = event(kind, f"{kind} late", "11:00")
+        log.send(made, topic, moment("12:10"), key=made[key])
+    lake.land(log.records)
+    catch_up(lake)
+    assert differences(lake, log.records) == {}
+    assert recompute(lake).publication
+    assert published_differences(lake, log.records) == {}
+    left = batch_side(lake.spark, lake.settings)
+    assert left
+    assert {table.name for table in tables().values() if table.layer == "gold"} <= left.tables
+    served = generation_side(lake.spark, lake.settings, serving(lake.settings), "stream")
+    found = compared(lake.settings, left, served)
+    assert {reason for each in found.values() for reason in each.by_reason} <= {"late"}
+    built = run(lake.spark, lake.settings, manifest.new(lake.settings, list(jobs().values()), "bronze", "earliest"))
+    assert certificate.verify(lake.spark, lake.settings, built, lambda _: None).unexplained == 0
+    monkeypatch.setattr("replay.promotion.reset", lambda *_: None)  # its landing would go on with Kafka: there is none
+    assert promote(lake.spark, lake.settings, built, None, lambda: None).passed
+    assert all(
+        audit.passed for layer in ("bronze", "silver", "gold") for audit in check(lake.spark, lake.settings, layer)
+    )
+    assert gather(lake.settings).flow["input"] == len(log.records)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", KINDS)
+def test_dbt_builds_what_there_is(lake: Lake, log: Log, topic: str) -> None:
+    for kind in KINDS[topic]:
+        made = event(kind, kind, "12:00")
+        log.send(made, topic, key=made[str(topics()[topic].key)])
+    lake.land(log.records)
+    catch_up(lake)
+    assert recompute(lake).publication
+    environ = os.environ | {"LAKEHOUSE_HOME": str(lake.settings.home)}
+    command = [sys.executable, "-m", "lakehouse", "dbt", "build"]
+    done = subprocess.run(command, cwd=ROOT, env=environ, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]

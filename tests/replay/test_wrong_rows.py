@@ -1,0 +1,114 @@
+"""Wrong rows in what is served are found in every table, without a reason. Last, as it spoils what was built."""
+
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+from handmade import Lake
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from with_batch import published
+
+from config.declarations import landed_tables, table_named
+from expectations.parity.comparison import comparable_tables, compared
+from expectations.parity.reasons import UNEXPLAINED, Explained
+from expectations.parity.sides import Side, generation_side
+from lake.generations import serving
+from lake.location import table_location
+from replay.manifest import Replay
+
+WRONG = {
+    "gold.views_per_minute": "views",
+    "gold.trending": "views",
+    "gold.revenue_per_hour": "revenue_cents",
+    "gold.sessions": "pages",
+    "gold.order_payments": "amount_cents",
+    "gold.conversions": "amount_cents",
+    "gold.order_status": "changes",
+    "gold.ad_clicks": "product_id",
+}
+"""By table, a column that one row has another value in."""
+
+NEW_KEY: dict[str, dict[str, Any]] = {"gold.trending": {"rank": 99}, "gold.revenue_per_hour": {"merchant_id": "m-none"}}
+NEW_KEY |= {"gold.ad_clicks": {"click_event_id": "none"}, "gold.sessions": {"user_id": "u-none"}}
+NEW_KEY |= {"gold.views_per_minute": {"product_id": "p-none"}}
+"""By table, the key of a row too many; the others have orders."""
+
+Values = dict[str, Any]
+Keys = set[tuple[Any, ...]]
+
+
+def test_a_wrong_row_in_any_table_is_found_without_a_reason(lake: Lake, built: Replay) -> None:
+    honest = compared(lake.settings, *sides(lake, built))
+    assert {name for name, each in honest.items() if each.unexplained} == set()
+    gold = [table.name for table in comparable_tables() if table.layer == "gold"]
+    planted = {name: plant(lake, sides(lake, built)[1], honest[name]) for name in gold}
+    found = compared(lake.settings, *sides(lake, built), only=gold)
+    assert {name: unexplained(each) for name, each in found.items()} == planted
+    for name, each in found.items():
+        replaced = keys(values(honest[name].rows.select(*honest[name].key)), honest[name].key) & planted[name]
+        assert each.parity.rows - each.unexplained == honest[name].parity.rows - len(replaced)
+
+
+def test_a_record_that_silver_lost_doubled_or_changed_is_found_without_a_reason(lake: Lake, built: Replay) -> None:
+    planted: dict[str, Keys] = {}
+    for table in landed_tables():
+        rows = content(lake, table.name)
+        lost, (wrong, twice), rest = rows[::4], rows[1:3], rows[3:]
+        kept = [row for number, row in enumerate(rest, 3) if number % 4]
+        overwrite(lake, table.name, [*kept, twice, twice, wrong | {"content_hash": 0}])
+        planted[table.name] = keys([*lost, wrong, twice], ["partition", "offset"])
+    replayed, served = sides(lake, built)
+    for complete in (replayed, published(lake.spark, lake.settings)):
+        if complete:
+            found = compared(lake.settings, complete, served, only=list(planted))
+            assert {name: unexplained(each) for name, each in found.items()} == planted
+
+
+def sides(lake: Lake, built: Replay) -> tuple[Side, Side]:
+    """Read what the replay has built, and what is served, which lacks late events."""
+    replayed = generation_side(lake.spark, lake.settings, built.target, "replayed")
+    return replayed, generation_side(lake.spark, lake.settings, serving(lake.settings), "served")
+
+
+def plant(lake: Lake, served: Side, honest: Explained) -> Keys:
+    """Change, remove and double a row, rows with late events first, and add one; return their keys."""
+    table = table_named(honest.parity.table)
+    late = values(honest.rows.filter(F.col("right").isNotNull()).select("right.*"))
+    closed, final = honest.parity.closed_until, served.frame(table.name)
+    if closed:
+        final = final.filter(F.expr(table.final_at or str(table.changed_at)) < F.lit(closed))
+    same = values(final.join(honest.rows.select(*table.key), table.key, "left_anti").orderBy(*table.key).limit(4))
+    wrong, missing, twice, copied = (late[:3] + same)[:4]
+    before = wrong[WRONG[table.name]]
+    changed = wrong | {WRONG[table.name]: "none" if isinstance(before, str) else before + 1000}
+    more = copied | NEW_KEY.get(table.name, {"order_id": "o-none"})
+    gone = keys([wrong, missing], table.key)
+    kept = [row for row in content(lake, table.name) if not keys([row], table.key) & gone]
+    overwrite(lake, table.name, [*kept, changed, twice, more])
+    return keys([wrong, missing, twice, more], table.key)
+
+
+def unexplained(found: Explained) -> Keys:
+    return keys(values(found.rows.filter(F.col("reason") == UNEXPLAINED).select(*found.key)), found.key)
+
+
+def keys(rows: list[Values], key: Any) -> Keys:
+    return {tuple(row[name] for name in key) for row in rows}
+
+
+def values(rows: DataFrame) -> list[Values]:
+    found: list[Values] = rows.toArrow().to_pylist()
+    return found
+
+
+def content(lake: Lake, name: str) -> list[Values]:
+    """Read what is served of a table, without Spark."""
+    found: list[Values] = table_location(lake.settings, name).table().to_pyarrow_table().to_pylist()
+    return found
+
+
+def overwrite(lake: Lake, name: str, rows: list[Values]) -> None:
+    table = table_location(lake.settings, name).table()
+    schema = table.to_pyarrow_dataset().schema
+    deltalake.write_deltalake(table, pa.Table.from_pylist(rows, schema), mode="overwrite")

@@ -1,0 +1,89 @@
+"""Rebuild: a reset of a job builds its table and those downstream next to the served ones, then switches."""
+
+import shutil
+
+import deltalake
+import pytest
+from gold import catch_up, records_of
+from handmade import Lake
+from typer.testing import CliRunner
+
+import streaming.rebuild as rebuilding
+from config.declarations import table_named
+from config.errors import LakehouseError
+from lake import batch_log, generations
+from lake.location import table_location
+from local.simulator.plan import Plan
+from streaming.checkpoint import job_folder
+from streaming.commands import app
+from streaming.job import downstream, job_named
+from streaming.rebuild import rebuild
+from streaming.windows.closing import close
+
+ENRICHER = "clicks_enriched"
+TABLES = ["silver.clicks_enriched", "gold.views_per_minute", "gold.trending"]
+
+
+def served(lake: Lake) -> dict[str, set[str]]:
+    """Read the served rows of every table that the reset concerns."""
+    now = generations.live(lake.settings)
+    return {name: rows(lake, name, now[name]) for name in TABLES}
+
+
+def rows(lake: Lake, name: str, generation: int) -> set[str]:
+    table = deltalake.DeltaTable(str(table_location(lake.settings, name, generation)))
+    columns = [column for column in table_named(name).stored if column != "tier_event_id"]
+    return {repr(row) for row in table.to_pyarrow_dataset().to_table(columns=columns, use_threads=False).to_pylist()}
+
+
+def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_empty(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = records_of(Plan(seed=11, events=900, late=0, duplicates=0, malformed=0))
+    lake.land(records[:-200])
+    jobs = [job.name for job in downstream([job_named(ENRICHER)])]
+    catch_up(lake, jobs)
+    before = served(lake)
+    assert all(before.values())
+
+    # A lost checkpoint is refused with the same command.
+    shutil.rmtree(str(job_folder(ENRICHER, lake.settings, 1)))
+    with pytest.raises(LakehouseError, match="checkpoint of 'clicks_enriched' is gone") as lost:
+        catch_up(lake, [ENRICHER])
+    assert "lakehouse stream reset clicks_enriched" in lost.value.hint
+
+    # Killed before the switch, nothing that is served has changed; the next reset starts over.
+    monkeypatch.setattr(rebuilding, "failpoint", lambda place: dies(place, "before reset switch"))
+    with pytest.raises(OSError, match="before reset switch"):
+        rebuild(lake.spark, lake.settings, job_named(ENRICHER))
+    assert served(lake) == before
+    monkeypatch.undo()
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(lake.settings.home))
+    monkeypatch.setattr("streaming.repair_commands.session", lambda *_: lake.spark)
+    done = CliRunner().invoke(app, ["stream", "reset", ENRICHER])
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    assert "Generation 2 is served: silver.clicks_enriched" in done.output
+    assert served(lake) == before
+
+    # The jobs continue from what was built.
+    lake.land(records[-200:])
+    catch_up(lake, jobs)
+    assert before["silver.clicks_enriched"] < served(lake)["silver.clicks_enriched"]
+    assert before["gold.views_per_minute"] != served(lake)["gold.views_per_minute"]
+    assert rows(lake, "silver.clicks_enriched", 1) == before["silver.clicks_enriched"]
+
+
+def test_what_was_closed_on_request_is_still_final_after_a_reset(lake: Lake) -> None:
+    sessions = job_named("sessions")
+    lake.land(records_of(Plan(seed=12, events=300, late=0, duplicates=0, malformed=0)))
+    catch_up(lake, ["sessions"])
+    closed_until = close(sessions, lake.settings, lake.spark)
+    before = rows(lake, "gold.sessions", 1)
+    assert rebuild(lake.spark, lake.settings, sessions) == ["gold.sessions"]
+    assert rows(lake, "gold.sessions", 2) == before != set()
+    assert batch_log.closed_until(lake.settings, "sessions", 2) == closed_until
+
+
+def dies(place: str, where: str) -> None:
+    if place == where:
+        raise OSError(place)
