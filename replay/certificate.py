@@ -148,8 +148,10 @@ def _audit(found: Audit) -> dict[str, Any]:
 
 def _told(explained: Explained) -> dict[str, Any]:
     parity = explained.parity
-    unexplained = explained.rows.filter("reason = 'unexplained'").limit(SAMPLE)
-    rows = unexplained.collect() if explained.unexplained else []
+    rows = []
+    # Without a differing row there is no column `reason` to filter by.
+    if explained.unexplained:
+        rows = explained.rows.filter("reason = 'unexplained'").limit(SAMPLE).collect()
     return {
         "equal": parity.equal,
         "by_reason": explained.by_reason,

@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "ad_clicks") }}),
 
-    stream as (select * from {{ ref("kappa_ad_clicks") }}),
+    speed as (select * from {{ ref("kappa_ad_clicks") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

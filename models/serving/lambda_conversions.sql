@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "conversions") }}),
 
-    stream as (select * from {{ ref("kappa_conversions") }}),
+    speed as (select * from {{ ref("kappa_conversions") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

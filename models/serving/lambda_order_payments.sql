@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "order_payments") }}),
 
-    stream as (select * from {{ ref("kappa_order_payments") }}),
+    speed as (select * from {{ ref("kappa_order_payments") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

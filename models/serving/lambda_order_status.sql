@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "order_status") }}),
 
-    stream as (select * from {{ ref("kappa_order_status") }}),
+    speed as (select * from {{ ref("kappa_order_status") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "revenue_per_hour") }}),
 
-    stream as (select * from {{ ref("kappa_revenue_per_hour") }}),
+    speed as (select * from {{ ref("kappa_revenue_per_hour") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "sessions") }}),
 
-    stream as (select * from {{ ref("kappa_sessions") }}),
+    speed as (select * from {{ ref("kappa_sessions") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "trending") }}),
 
-    stream as (select * from {{ ref("kappa_trending") }}),
+    speed as (select * from {{ ref("kappa_trending") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

@@ -3,7 +3,7 @@ with
 
     batch as (select * from {{ source("batch", "views_per_minute") }}),
 
-    stream as (select * from {{ ref("kappa_views_per_minute") }}),
+    speed as (select * from {{ ref("kappa_views_per_minute") }}),
 
     fence as (select * from {{ ref("lambda_fence") }}),
 

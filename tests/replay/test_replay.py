@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from handmade import Lake
+from event_log import event
+from gold import catch_up
+from handmade import Lake, Log
 from typer.testing import CliRunner
 
 from config.errors import LakehouseError
@@ -104,9 +106,20 @@ def _write_twice(lake: Lake, replay: Replay) -> None:
     rows.write.format("delta").mode("append").save(str(table_location(lake.settings, VIEWS, replay.generation)))
 
 
+def _place_unpaid_order(lake: Lake) -> None:
+    """Land an order as late as the last one there, so that its hour for the payment has not passed."""
+    last = max(row.event_time for row in lake.rows("silver.orders"))
+    log = Log()
+    placed = event("order_placed", "placed", last.isoformat(timespec="milliseconds")[:23], order_id="unpaid")
+    log.send(placed, "orders", key="unpaid", partition=9)
+    lake.land(log.records)
+
+
 def test_rows_that_a_request_has_closed_are_in_a_replay_or_missing_without_a_reason(lake: Lake, tmp_path: Path) -> None:
     mine = lake.copied(tmp_path)
     chosen = [job_named("sessions"), job_named("order_payments")]
+    _place_unpaid_order(mine)
+    catch_up(mine, [job.name for job in chosen])
 
     def replayed() -> Replay:
         todo = manifest.new(mine.settings, chosen, "kafka", "earliest")
