@@ -7,11 +7,15 @@ import importlib.util
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import typer
+from typer._click import Context
+from typer._click.exceptions import NoSuchOption
+from typer.core import TyperGroup
 
 from config.errors import LakehouseError
-from config.settings import load_settings
+from config.settings import RENAMED_OPTIONS, load_settings
 from config.terminal import Terminal, print_tracebacks_safely
 
 PACKAGES = ("local", "lake", "streaming", "expectations", "batch", "replay", "dashboard", "operations")
@@ -21,9 +25,25 @@ Start with:  lakehouse doctor  ·  lakehouse demo
 """
 
 
+class Commands(TyperGroup):
+    """All commands; an option that was renamed is an error that names the new one."""
+
+    def invoke(self, ctx: Context) -> Any:
+        """Run the command that was named."""
+        try:
+            return super().invoke(ctx)
+        except NoSuchOption as error:
+            command = error.ctx.command_path.removeprefix(ctx.command_path) if error.ctx else ""
+            if renamed := RENAMED_OPTIONS.get(f"{command} {error.option_name}".strip()):
+                raise LakehouseError(f"{error.option_name} is now called {renamed}.") from None
+            raise
+
+
 def build() -> typer.Typer:
     """Mount every `commands.py` of the packages: to remove a feature, delete its files."""
-    app = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False)
+    app = typer.Typer(
+        cls=Commands, help=HELP, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False
+    )
     for name in PACKAGES:
         for module in _command_modules(name):
             app.add_typer(importlib.import_module(module).app)

@@ -228,6 +228,11 @@ RENAMED = {
     "LAKEHOUSE_STREAMING__FOLLOW_SECONDS": "LAKEHOUSE_STREAMING__TABLE_TRIGGER_SECONDS",
 }
 """Renamed keys of topics, tables, rules and settings: old name -> new name."""
+RENAMED_OPTIONS = {
+    "stream run --same-results": "--allow-code-change",
+    "demo --act": "--part",
+}
+"""Renamed options of commands: command and old name -> new name."""
 
 
 def nearest(name: str, allowed: list[str]) -> str:
@@ -266,7 +271,8 @@ def _refuse_unknown_variables() -> None:
     for name in os.environ:
         # A whole section as JSON (LAKEHOUSE_KAFKA='{…}') is refused too: there is one way to set a key.
         if name.upper().startswith(PREFIX) and name not in NOT_SETTINGS and name.upper() not in allowed:
-            raise LakehouseError(f"The environment sets {name}, which is not a setting: {nearest(name, allowed)}")
+            meant = nearest(name.upper(), allowed)
+            raise LakehouseError(f"The environment sets {name}, which is not a setting: {meant}")
 
 
 def _explain(error: ValidationError, file: Path) -> str:

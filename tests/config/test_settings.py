@@ -1,5 +1,6 @@
 """Settings: every mistake is explained, the environment wins, and secrets stay secret."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,17 @@ def test_an_unknown_variable_names_itself_and_the_nearest(
     message = refused(file)
     assert f"sets {variable}," in message
     assert f"did you mean '{meant}'" in message
+
+
+@pytest.mark.parametrize("case", [str.upper, str.lower])
+def test_a_renamed_variable_gives_its_new_name_in_either_case(
+    file: Path, monkeypatch: pytest.MonkeyPatch, case: Callable[[str], str]
+) -> None:
+    variable = case("LAKEHOUSE_STREAMING__FOLLOW_SECONDS")
+    monkeypatch.setenv(variable, "1")
+    message = refused(file)
+    assert f"sets {variable}," in message
+    assert "it is now called 'LAKEHOUSE_STREAMING__TABLE_TRIGGER_SECONDS'" in message
 
 
 @pytest.mark.parametrize(
