@@ -147,6 +147,15 @@ def test_every_name_in_the_readme_tree_exists_and_no_folder_is_left_out():
     assert {f"{folder}/" for folder in folders} <= set(names)
 
 
+READMES = [file for file in documents() if file.name == "README.md" and file.parent != ROOT]
+
+
+@pytest.mark.parametrize("document", READMES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_file_that_the_readme_of_a_folder_names_exists(document: Path):
+    named = re.findall(r"`([\w/]+\.(?:py|json|ya?ml|sql))`", document.read_text())
+    assert [name for name in named if not any((root / name).is_file() for root in (document.parent, ROOT))] == []
+
+
 def test_every_file_of_a_walk_through_the_code_exists_and_a_click_takes_at_most_thirty():
     walks = {
         title: re.findall(r"^\d+\. `([^`]+)`", body, re.MULTILINE)
