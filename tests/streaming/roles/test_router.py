@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any
@@ -121,15 +122,19 @@ HEADERS = [
 def test_hostile_records_do_not_stop_it(log: Settings):
     before = end_offsets(log, ["clicks", "dead_letter"])
     grows = json.dumps(raw(product_id=[1e15] * 150_000), separators=(",", ":")).replace("1000000000000000.0", "1e15")
+    last = int(time.time() * 1000) + 9 * 10**15  # the broker's message.timestamp.after.max.ms: it refuses a later one
     producer = KafkaProducer(**python_options(log), max_request_size=2_000_000)
-    for value, key, time in [
-        (b"[" * 1_000_000, b"ada@example.com", 5),
-        (grows.encode(), b"ada@example.com", 6),
-        (b"x" * 1_040_000, None, 7),
-        (None, b"ada@example.com", 2**61),
-        (json.dumps(raw()).encode(), b"ada@example.com", 0),
-    ]:
-        producer.send("clicks_raw", value, key, HEADERS, 0, time)
+    futures = [
+        producer.send("clicks_raw", value, key, HEADERS, 0, stamp)
+        for value, key, stamp in [
+            (b"[" * 1_000_000, b"ada@example.com", 5),
+            (grows.encode(), b"ada@example.com", 6),
+            (b"x" * 1_040_000, None, 7),
+            (None, b"ada@example.com", last),
+            (json.dumps(raw()).encode(), b"ada@example.com", 0),
+        ]
+    ]
+    assert [future.get(timeout=30).timestamp for future in futures] == [5, 6, 7, last, 0]
     producer.close()
     progress, counts = run(log, until_caught_up=True)
     assert progress.records == 5
