@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -9,17 +11,21 @@ from uuid import uuid4
 from config.errors import LakehouseError
 
 
-def write_whole(file: Path, content: str | bytes) -> None:
-    """Write a file atomically: a reader, and whoever comes after a power cut, sees the old content or the new."""
-    draft = write_draft(file, content)
+def write_whole(file: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Write a file atomically: a reader, and whoever comes after a power cut, sees the old content or the new.
+
+    private: nobody but the owner can read it, whatever the umask of the process.
+    """
+    draft = write_draft(file, content, private=private)
     draft.replace(file)
     sync_folder(file.parent)
 
 
-def write_draft(file: Path, content: str | bytes) -> Path:
+def write_draft(file: Path, content: str | bytes, *, private: bool = False) -> Path:
     """Write the content of a file next to it, down to the disk; return the draft."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{uuid4().hex}")
+    draft.touch(mode=0o600 if private else 0o666)
     with draft.open("wb") as opened:
         opened.write(content.encode() if isinstance(content, str) else content)
         opened.flush()
@@ -45,6 +51,15 @@ def decode(text: str | bytes, file: object, hint: str) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise DamagedFileError(file, hint)
     return values
+
+
+@contextmanager
+def reading(file: object, hint: str) -> Iterator[None]:
+    """Name a file of ours in an error that its content causes: it is no JSON, or has other fields than we wrote."""
+    try:
+        yield
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
+        raise DamagedFileError(file, hint) from None
 
 
 def read_port(file: Path) -> int | None:

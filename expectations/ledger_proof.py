@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from config.files import reading
 from config.kafka import Offsets
 from config.settings import Settings
 from expectations.ledger_snapshot import LedgerSnapshot, TableVersion
@@ -45,19 +46,21 @@ class Proof:
 
 def load(settings: Settings, generation: int) -> Proof | None:
     """Read the last proof of a generation, or return None."""
-    text = _file(settings, generation).read()
-    if text is None:
+    file = _file(settings, generation)
+    content = file.read_bytes()
+    if content is None:
         return None
-    values = json.loads(text)
-    partitions = {(row["topic"], row["partition"]): row for row in values["partitions"]}
-    return Proof(
-        proved_at=datetime.fromisoformat(values["proved_at"]),
-        since={place: row["since"] for place, row in partitions.items()},
-        rows={place: row["rows"] for place, row in partitions.items()},
-        recorded={place: row["recorded"] for place, row in partitions.items()},
-        topic_ids=values["topic_ids"],
-        tables={name: TableVersion(**version) for name, version in values["tables"].items()},
-    )
+    with reading(file, "lakehouse check ledger --full   (proves everything again, and writes it)"):
+        values = json.loads(content)
+        partitions = {(row["topic"], row["partition"]): row for row in values["partitions"]}
+        return Proof(
+            proved_at=datetime.fromisoformat(values["proved_at"]),
+            since={place: row["since"] for place, row in partitions.items()},
+            rows={place: row["rows"] for place, row in partitions.items()},
+            recorded={place: row["recorded"] for place, row in partitions.items()},
+            topic_ids=values["topic_ids"],
+            tables={name: TableVersion(**version) for name, version in values["tables"].items()},
+        )
 
 
 def save(snapshot: LedgerSnapshot, rows: Sums) -> None:

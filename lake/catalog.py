@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from config.declarations import Table, tables
 from config.errors import LakehouseError
-from config.files import write_whole
+from config.files import DamagedFileError, decode, write_whole
 from config.locks import exclusive
 from config.settings import ROOT, Settings
 from config.spark import session
@@ -112,10 +112,9 @@ def _empty(columns: dict[str, str]) -> str:
 def _registered(settings: Settings) -> dict[str, str]:
     file = _register(settings)
     try:
-        found: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
-    except ValueError:
-        return {}  # damaged: every view is registered again
-    return found
+        return decode(file.read_bytes(), file, "") if file.exists() else {}
+    except DamagedFileError:
+        return {}  # every view is registered again
 
 
 def _register(settings: Settings) -> Path:

@@ -14,7 +14,7 @@ from config.settings import Settings
 from lake import batch_log, generations
 from lake.catalog import keep_up
 from lake.generations import TableGenerations
-from lake.location import Location, storage
+from lake.location import Location, storage, table_location
 from lake.locks import single_writer
 from lake.tables import create_missing
 from streaming.job import Job, downstream
@@ -59,9 +59,11 @@ def remove_unserved(settings: Settings) -> None:
     """Remove what earlier rebuilds have built and nobody is served: interrupted ones, and those replaced since."""
     served = generations.live(settings)
     for folder in _records(settings).children("g[0-9]*"):
-        number, tables = int(folder.name[1:]), json.loads((folder / "reset.json").read() or "{}").get("tables", [])
-        if all(served[name] != number for name in tables):
-            generations.remove(settings, tables, number, lambda: keep_up(settings))
+        number = int(folder.name[1:])
+        if number not in served.values():
+            # What was built is on the disk: the record of the reset may be cut off, or was never written.
+            built = [name for name in served if table_location(settings, name, number).exists()]
+            generations.remove(settings, built, number, lambda: keep_up(settings))
             folder.remove()
 
 

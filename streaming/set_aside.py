@@ -1,7 +1,8 @@
 """Set aside: records that break landing's code and that an operator has named, so that all others can land.
 
 Such a record is archived as received and goes to quarantine with the rule `set_aside`; its value is not parsed. After a
-fix, a redrive lands it and lifts the mark. The list is kept next to the tables, and is never shortened.
+fix, a redrive lands it and lifts the mark. The list is kept next to the tables, and is never shortened. A damaged list
+is an error: without it, landing would break again, and the batch layer would parse records that the stream has not.
 """
 
 import json
@@ -12,12 +13,22 @@ from datetime import UTC, datetime
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from config.files import DamagedFileError, reading
 from config.settings import Settings
 from lake.location import Location, storage
 
 RULE = MARK = "set_aside"
 Origin = tuple[str, int, int]
 """Topic, partition and offset of a record."""
+
+RESTORE = (
+    "Restore it from a backup, or write it again, one entry for each record:\n"
+    '[{"topic": "clicks", "partition": 0, "offset": 1234, "reason": "…", "recorded_at": "2026-01-31T12:00:00+00:00"}]\n'
+    "Those that have landed are in quarantine: lakehouse sql "
+    "\"select topic, partition, offset from silver.quarantine where array_contains(rules, 'set_aside')\"\n"
+    "Those that have not stop landing again: lakehouse stream bisect landing"
+)
+"""The way out of a damaged list."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,15 @@ def mark(records: DataFrame, settings: Settings) -> DataFrame:
 
 
 def _all(settings: Settings) -> list[SetAside]:
-    return [SetAside(**each) for each in json.loads(_file(settings).read() or "[]")]
+    file = _file(settings)
+    content = file.read_bytes()
+    if content is None:
+        return []
+    with reading(file, RESTORE):
+        records = json.loads(content)
+        if isinstance(records, list):
+            return [SetAside(**each) for each in records]
+    raise DamagedFileError(file, RESTORE)
 
 
 def _save(settings: Settings, records: list[SetAside]) -> None:

@@ -9,6 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from config.errors import LakehouseError
+from config.files import reading
 from config.settings import Settings
 from lake.generations import TableGenerations
 from lake.location import Location
@@ -40,8 +41,13 @@ def count_failure(checkpoint: Checkpoint, batch: int, error: Exception) -> Failu
 
 def last_failure(checkpoint: Checkpoint) -> Failure | None:
     """Return the last batch that failed; it may have succeeded since."""
-    text = _file(checkpoint).read()
-    return Failure(**json.loads(text)) if text else None
+    file = _file(checkpoint)
+    content = file.read_bytes()
+    if content is None:
+        return None
+    job = checkpoint.location.parent.name
+    with reading(file, f"lakehouse stream run {job} --retry   (counts the tries of its batch from the beginning)"):
+        return Failure(**json.loads(content))
 
 
 def forget_failures(checkpoint: Checkpoint) -> None:

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from config.files import reading
 from config.settings import Settings
 from lake.location import Location, storage
+
+RESTORE = (
+    "Write it again, then continue with --resume; `sent` may be too low, because landing finds records sent twice:\n"
+    '{"records": ALL RECORDS, "earliest_ms": FIRST EVENT TIME IN MILLISECONDS, "sent": RECORDS SURELY IN THE TOPIC}'
+)
+"""The way out of a damaged position."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +42,12 @@ def import_id(topic: str, mapping: Path, files: Sequence[Path]) -> str:
 
 def read_position(settings: Settings, id_: str) -> Position | None:
     """Read the position of an import; None if it has never begun."""
-    text = _location(settings, id_).read()
-    return Position(**json.loads(text)) if text else None
+    file = _location(settings, id_)
+    content = file.read_bytes()
+    if content is None:
+        return None
+    with reading(file, RESTORE):
+        return Position(**json.loads(content))
 
 
 def write_position(settings: Settings, id_: str, position: Position) -> None:

@@ -1,10 +1,11 @@
 """Rebuild: a reset of a job builds its table and those downstream next to the served ones, then switches."""
 
 import shutil
+from functools import partial
 
 import deltalake
 import pytest
-from gold import catch_up, records_of
+from gold import catch_up, configured, records_of
 from handmade import Lake
 from typer.testing import CliRunner
 
@@ -53,10 +54,13 @@ def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_em
     assert "lakehouse stream reset clicks_enriched" in lost.value.hint
 
     # Killed before the switch, nothing that is served has changed; the next reset starts over.
-    monkeypatch.setattr(rebuilding, "failpoint", lambda place: dies(place, "before reset switch"))
-    with pytest.raises(OSError, match="before reset switch"):
-        rebuild(lake.spark, lake.settings, job_named(ENRICHER))
-    assert served(lake) == before
+    for where in ("after reset record", "after reset run", "before reset switch"):
+        monkeypatch.setattr(rebuilding, "failpoint", partial(dies, where=where))
+        with pytest.raises(OSError, match=where):
+            rebuild(lake.spark, lake.settings, job_named(ENRICHER))
+        assert served(lake) == before
+    # What it has built is found on the disk: the record of the reset may be cut off.
+    (lake.settings.home / "resets" / "g2" / "reset.json").write_text('{"job": "cli')
     monkeypatch.undo()
     monkeypatch.setenv("LAKEHOUSE_HOME", str(lake.settings.home))
     monkeypatch.setattr("streaming.repair_commands.session", lambda *_: lake.spark)
@@ -71,6 +75,20 @@ def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_em
     assert before["silver.clicks_enriched"] < served(lake)["silver.clicks_enriched"]
     assert before["gold.views_per_minute"] != served(lake)["gold.views_per_minute"]
     assert rows(lake, "silver.clicks_enriched", 1) == before["silver.clicks_enriched"]
+
+
+@pytest.mark.parametrize("strategy", ["merge", "count"])
+def test_a_reset_counts_late_events_as_the_served_table_does(lake: Lake, strategy: str) -> None:
+    configured(lake, late={"views_per_minute": strategy})
+    records = records_of(Plan(seed=13, events=700, late=0.2, duplicates=0.05, malformed=0))
+    views = ["clicks_enriched", "views_per_minute"]
+    for part in (records[:-300], records[-300:]):  # late events of minutes that were written before
+        lake.land(part)
+        catch_up(lake, views)
+    before = rows(lake, "gold.views_per_minute", 1)
+    assert sum("'late_views': 0" not in row for row in before) > 5
+    assert "gold.views_per_minute" in rebuild(lake.spark, lake.settings, job_named("views_per_minute"))
+    assert rows(lake, "gold.views_per_minute", 2) == before
 
 
 def test_what_was_closed_on_request_is_still_final_after_a_reset(lake: Lake) -> None:
