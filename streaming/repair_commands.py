@@ -115,6 +115,9 @@ def set_aside(
 ) -> None:
     """Let landing quarantine records that break it, without reading their values; a redrive lands them after a fix.
 
+    A record that has landed cannot be set aside. If it is in silver it is valid, and breaks a job that reads tables:
+    fix the code of that job, then `lakehouse stream run JOB --retry --allow-code-change`.
+
     Example: lakehouse stream set-aside clicks/0/1234 --reason "overflow in parse, fix in review"
     """
     settings = load_settings()
