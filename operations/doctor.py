@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -117,7 +118,10 @@ def _home(settings: Settings) -> Finding:
     make_home(settings)
     if mode := open_to_others(settings):
         return Finding(
-            "home", False, f"{settings.home} can be read by others ({mode})", f"chmod -R go= '{settings.home}'"
+            "home",
+            False,
+            f"{settings.home} can be read by others ({mode})",
+            f"chmod -R go= {shlex.quote(str(settings.home))}",
         )
     return Finding(
         "home", os.access(settings.home, os.W_OK), str(settings.home), "Make it writable, or set LAKEHOUSE_HOME."

@@ -1,13 +1,16 @@
 """Doctor: it passes only if every check passes, and otherwise names the fix."""
 
+import re
 import shutil
 import socket
+import subprocess
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
 from config.errors import LakehouseError
+from config.home import make_home
 from config.rules import all_rules
 from config.settings import Settings
 from config.terminal import Terminal
@@ -79,6 +82,20 @@ def test_too_little_disk_is_told_with_the_way_out(
     assert "✗ disk           1.0 GiB free" in output
     assert "LAKEHOUSE_HOME" in output
     assert output.count("✗") == 1
+
+
+def test_a_home_that_others_can_read_is_a_fault_with_the_command_that_closes_it(
+    fresh_home: Settings, console: Terminal, jars_known: None
+) -> None:
+    make_home(fresh_home)  # with something in it: an empty folder becomes ours
+    fresh_home.home.chmod(0o755)
+    assert run_checks(console) == 1
+    output = console.export_text()
+    assert f"✗ home           {fresh_home.home} can be read by others (755)" in output
+    (command,) = re.findall("→ (chmod .*)", output)
+    subprocess.run(["sh", "-c", command], check=True)
+    assert run_checks(console) == 0
+    assert "✓ home" in console.export_text()
 
 
 def test_a_mistake_in_the_settings_is_told_word_for_word(console: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
