@@ -75,9 +75,10 @@ def finding(audit: Audit, table: str, rule: str) -> Finding:
 def test_a_row_rule_counts_its_rows_and_shows_some_by_key(bad_day: tuple[Audit, Settings]) -> None:
     found = finding(bad_day[0], "silver.payments", "amount_not_negative")
     assert (found.rows, found.description) == (2, "An amount is not negative.")
-    assert found.sample == [{"event_id": "e2", "amount_cents": -5}, {"event_id": "e3", "amount_cents": -7}]
+    at = {"event_time": "2026-01-05T12:00:00.000Z"}
+    assert found.sample == [{"event_id": "e2", **at, "amount_cents": -5}, {"event_id": "e3", **at, "amount_cents": -7}]
     assert found.look == (
-        'lakehouse sql "select event_id, amount_cents from silver.payments where not (amount_cents >= 0)"'
+        'lakehouse sql "select event_id, event_time, amount_cents from silver.payments where not (amount_cents >= 0)"'
     )
 
 

@@ -60,7 +60,7 @@ def test_what_landed_passes_until_someone_else_writes_into_it(run, spark: SparkS
     code, output = run("check", "silver")
     assert code == 1
     assert "✗ silver.clicks: Time spent on a page is not negative. (dwell_not_negative, 1 row)" in output
-    assert "event_id e1, dwell_ms -5" in output
+    assert "event_id e1, event_time 2026-01-05T12:00:00.000Z, dwell_ms -5" in output
     assert "✗ silver.clicks: The table has as many rows as the ledger counts as 'silver'." in output
     assert "lakehouse check ledger" in output
     assert "index.html" in output

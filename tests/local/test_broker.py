@@ -60,25 +60,34 @@ def test_starting_twice_is_no_error_and_starts_one(broker: Broker, settings: Set
     assert Broker(settings).status() == before
 
 
-def test_topics_are_as_declared(broker: Broker, settings: Settings) -> None:
+def test_topics_have_their_declared_partitions(broker: Broker, settings: Settings) -> None:
     admin = KafkaAdminClient(**python_options(settings))
     try:
         found = {topic["name"]: topic for topic in admin.describe_topics(list(topics()))}
-        configs = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics()])
     finally:
         admin.close()
     assert {name: len(topic["partitions"]) for name, topic in found.items()} == {
         topic.name: topic.partitions for topic in topics().values()
     }
-    for topic in topics().values():
-        kept = configs["topic"][topic.name] if "topic" in configs else configs[topic.name]
-        assert {key: kept[key]["value"] for key in topic.retention} == topic.retention
+
+
+def kept(settings: Settings) -> dict[str, dict[str, str]]:
+    """Read the retention of every topic from a broker."""
+    admin = KafkaAdminClient(**python_options(settings))
+    try:
+        configs = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name) for name in topics()])
+    finally:
+        admin.close()
+    found = configs.get("topic", configs)
+    return {name: {key: found[name][key]["value"] for key in topic.retention} for name, topic in topics().items()}
 
 
 @pytest.mark.jvm
-def test_data_survive_a_stop_and_a_pid_file_without_a_process(fresh_home: Settings) -> None:
+def test_retention_is_as_declared_and_data_survive_a_stop_and_a_dead_pid(fresh_home: Settings) -> None:
     with running(fresh_home) as broker:
         first = broker.start()
+        # On the broker of all tests the simulator has switched retention by time off.
+        assert kept(fresh_home) == {name: topic.retention for name, topic in topics().items()}
         producer = KafkaProducer(**python_options(fresh_home))
         producer.send("clicks", value=b"kept", partition=2).get(timeout=20)
         producer.close()

@@ -21,7 +21,8 @@ SPARK = cast("SparkSession", None)  # nothing is read
 def landed(settings: Settings, generation: int, *ranges: tuple[int, int]) -> None:
     """Record a batch for each range of offsets, an hour after the one before."""
     for batch, (low, high) in enumerate(ranges):
-        row: dict[str, Any] = dict.fromkeys(table_named(ledger.TABLE).stored, 0)
+        columns = table_named(ledger.TABLE).stored
+        row: dict[str, Any] = {name: "" if column.type == "string" else 0 for name, column in columns.items()}
         row |= {name: NOON for name in row if name.endswith("_time")}
         row |= {"job": "landing", "generation": generation, "epoch": 1, "batch": batch, "topic": "clicks"}
         row |= {"from_offset": low, "to_offset": high, "recorded_at": NOON + timedelta(hours=batch)}

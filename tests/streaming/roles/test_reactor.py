@@ -79,7 +79,7 @@ def test_what_is_refused_or_abandoned_has_an_outcome_and_a_dead_letter_with_the_
     assert outcomes(shop, refused, poison, good) == [["declined"], ["abandoned"], [api.outcome(good["event_id"])]]
     assert effects(api.address, refused, poison, good) == [0, 0, 1]
     reasons = sorted(letter["reason"] for letter in committed(shop, "dead_letter")[before:])
-    assert [reason[:12] for reason in reasons] == ["6 tries fail", "the API refu"]
+    assert [reason[:12] for reason in reasons] == ["6 tries fail", "the API reje"]
 
 
 def test_an_outage_ends_a_bounded_run_with_the_way_out_and_loses_nothing(shop: Settings, api: PaymentApi) -> None:
