@@ -21,7 +21,7 @@ class NaiveChain:
     """Starts one query after the other, each when there is something for it to follow."""
 
     def __init__(self, settings: Settings, spark: SparkSession, topic: str, feed: Callable[[], object]) -> None:
-        """Follow a topic from its end; feed: what brings some records into the log, so that tables come to be."""
+        """Follow a topic from its end; feed: sends a few records, so that the tables get created."""
         self._settings, self._spark, self._topic, self._feed = settings, spark, topic, feed
         self.home = settings.home / f"naive-{topic}"
         self._queries: list[Any] = []

@@ -30,7 +30,7 @@ QUIET = Terminal(quiet=True)
 
 
 class Sample(NamedTuple):
-    """How far behind the jobs were, so many seconds after the first event."""
+    """Lag of the jobs at a given number of seconds after the first event."""
 
     second: float
     records: int
@@ -78,7 +78,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
 
 
 def _sending(settings: Settings) -> "subprocess.Popen[bytes]":
-    """Send a second day from a process of its own, as the world does."""
+    """Send a second day of events from a separate process, as real producers would."""
     day = f"{Plan().start + timedelta(days=1):%Y-%m-%d}"
     asked = {"--events": RATE * 60 * MINUTES[-1], "--rate": RATE, "--seed": 2, "--start": day}
     command = [sys.executable, "-m", "lakehouse", "simulate", *(str(part) for pair in asked.items() for part in pair)]
@@ -95,7 +95,7 @@ def _not_landed(settings: Settings) -> int:
 def _figures(samples: list[Sample], used: list[int], seconds: dict[str, float]) -> dict[str, Any]:
     figures: dict[str, Any] = {"jobs": len(seconds)}
     for minute in MINUTES:
-        # Between two batches everything is behind: what tells is the middle of a minute's samples.
+        # Every job is behind between two batches, so report the median of a minute's samples.
         last = [sample for sample in samples if (minute - 1) * 60 <= sample.second < minute * 60]
         figures[f"minute_{minute}_records_not_landed"] = round(median(sample.records for sample in last))
         figures[f"minute_{minute}_commits_behind"] = max(

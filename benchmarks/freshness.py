@@ -56,7 +56,7 @@ class Chain:
 
 
 class Days:
-    """Plans of simulated days, one after the other: time that went back would be late for everyone."""
+    """Plans of simulated days, one after the other: going back in time would make every event late."""
 
     def __init__(self) -> None:
         """Begin with the first day."""
@@ -153,7 +153,7 @@ def _seen(chain: Chain, after: int) -> list[tuple[float, int, int]]:
 
 @contextmanager
 def following(settings: Settings, spark: SparkSession, *names: str) -> Iterator[None]:
-    """Run jobs while something else is done; each follows at once, as few do not take the processor from each other."""
+    """Run jobs in the background; each triggers immediately, because a few jobs do not compete for CPU."""
     streaming = settings.streaming.model_copy(update={"table_trigger_seconds": 0.0})
     settings = settings.model_copy(update={"streaming": streaming})
     jobs = [job_named(name) for name in names]

@@ -45,7 +45,7 @@ for name in tables():
 print(time.perf_counter() - began)
 """
 
-# Not by getrusage: that tells at least what the process had that started it, which is more than some scripts need.
+# Not getrusage: its value includes the memory of the parent process, often more than the script needs.
 PEAK = """
 print(*(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
@@ -121,7 +121,7 @@ def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str,
 
 
 def _alone(script: str, *arguments: str, **environ: str) -> tuple[float, float]:
-    """Run a script; give the seconds and the peak of its memory that it tells."""
+    """Run a script; return its duration and the peak memory that it prints."""
     done = subprocess.run(
         [sys.executable, "-c", script + PEAK, *arguments],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""Benchmark of salting: a job over clicks of which nearly all are of one product, salted and not, by turns."""
+"""Benchmark of salting: one job, salted and unsalted alternately, on clicks that are nearly all for one product."""
 
 import shutil
 from statistics import median

@@ -28,8 +28,8 @@ def check_path(home: Path) -> None:
     breaking = sorted({each for each in str(home) if each in BREAKS_PATHS or not each.isprintable()})
     if breaking:
         raise LakehouseError(
-            f"The home {str(home)!r} contains {' '.join(map(repr, breaking))}, with which Kafka, Java or Spark "
-            "would take it for another path.",
+            f"The home {str(home)!r} contains {' '.join(map(repr, breaking))}; Kafka, Java or Spark would "
+            "read it as a different path.",
             "Set LAKEHOUSE_HOME to a path without: " + " ".join(BREAKS_PATHS) + " and control characters.",
         )
 

@@ -96,7 +96,7 @@ def _ledger_balances(spark: SparkSession, settings: Settings, *, full: bool) -> 
 def _show_scope(ledger_check: LedgerCheck) -> None:
     """Print which records were followed, and which offsets are lost."""
     if ledger_check.not_covered:
-        console.print(f"All records were followed again: {ledger_check.not_covered}.")
+        console.print(f"Checked all records again: {ledger_check.not_covered}.")
     if ledger_check.proved_at:
         at = f"{ledger_check.proved_at:%Y-%m-%d %H:%M:%S}"
         console.print(f"Followed: the records since the proof of {at}. With --full: all.")

@@ -37,7 +37,7 @@ def stop_catalog() -> None:
 
 @catalog.command("status")
 def status_of_catalog() -> None:
-    """Say whether the catalog runs; exit code 1 when it does not.
+    """Show whether the catalog is running; exit code 1 if it is not.
 
     Example: lakehouse catalog status
     """
@@ -84,7 +84,7 @@ def stop_thrift() -> None:
 
 @thrift.command("status")
 def status_of_thrift() -> None:
-    """Say whether the Thrift server runs; exit code 1 when it does not.
+    """Show whether the Thrift server is running; exit code 1 if it is not.
 
     Example: lakehouse thrift status
     """

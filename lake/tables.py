@@ -144,7 +144,7 @@ def upsert(
 
 
 def upsert_first_per_key(batch: Batch, name: str, rows: pa.Table, order: Order) -> int:
-    """Upsert rows of which, per key, only the first in an order is kept, within the batch and against the table."""
+    """Upsert rows, keeping only the first row of each key in the given order, within the batch and in the table."""
     return upsert(batch, name, first_per_key(rows, table_named(name).key, order), replaces=precedes(order))
 
 

@@ -92,7 +92,7 @@ def bisect(name: JobName) -> None:
         console.print(", ".join(range_words(*place) for place in each.ranges.items()), style="bold")
         console.print(f"  {each.error}")
     if not found:
-        console.print("Every record of the batch passes by itself and with the others: the cause was another one.")
+        console.print("Every record passes, alone and together: the failure had a different cause.")
         console.print(f"Try it again: lakehouse stream run {name} --retry")
         return
     console.print(_way_out(job, found))

@@ -11,7 +11,7 @@ with
             sum(revenue_cents) as revenue_cents,
             sum(late_payments) as late_payments,
             sum(late_revenue_cents) as late_revenue_cents,
-            -- Of several hours with as much revenue the first.
+            -- The earliest hour on a tie.
             min_by(window_start, struct(- revenue_cents, window_start)) as best_hour
         from revenue_per_hour
         group by to_date(window_start), merchant_id

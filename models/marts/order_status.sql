@@ -14,7 +14,7 @@ with
 
     ),
 
-    -- An order is placed once: what claims to place it again is not a second order.
+    -- An order is placed once: later order_placed events of the same order are ignored.
     placed as (select * from numbered where number = 1),
 
     joined as (

@@ -11,7 +11,7 @@ with
             count_if(rank = 1) as windows_first,
             min(rank) as best_rank,
             max(views) as peak_views,
-            -- Of several windows with as many views the first.
+            -- The earliest window on a tie.
             min_by(window_start, struct(- views, window_start)) as peak_at
         from trending
         group by day, product_id

@@ -19,7 +19,7 @@ with
 
     ),
 
-    -- What an earlier epoch knew of time is no longer true.
+    -- The watermark of an earlier epoch no longer applies.
     of_last_epoch as (
 
         select job as table_name, max(closed_until) as final_until from of_live where epoch = last_epoch group by job

@@ -7,7 +7,7 @@ with
 
         select * except (generation)
         from every_generation
-        -- Asked whenever the view is read: a switch needs no new view.
+        -- Evaluated at query time, so a switch does not rebuild the view.
         where generation = {{ served_generation("gold.views_per_minute") }}
 
     )

@@ -64,7 +64,7 @@ def _pass_loss(
 def _another_log(group: Reader, partition: TopicPartition, committed: int, end: int) -> LakehouseError:
     return LakehouseError(
         f"'{group.name}' has read {partition.topic}/{partition.partition} up to offset {committed:,}, but it ends at "
-        f"{end:,}: it is not the log that it has read.",
+        f"{end:,}: this is a different log from the one it read.",
         f"Restore the old log, or delete the consumer group '{group.name}' in Kafka: then the topic is read from its "
         "beginning.",
     )

@@ -16,7 +16,7 @@ def test_a_path_that_breaks_kafka_java_or_spark_is_refused_by_name(
     monkeypatch.setenv("LAKEHOUSE_HOME", str(tmp_path / f"a{breaking}b"))
     with pytest.raises(LakehouseError, match="contains") as error:
         load_settings()
-    assert f"contains {breaking!r}, with" in error.value.problem
+    assert f"contains {breaking!r};" in error.value.problem
     assert "LAKEHOUSE_HOME" in error.value.hint
 
 

@@ -1,4 +1,4 @@
-"""Step: how long after its arrival each answer had a live event."""
+"""Step: freshness, the time from the arrival of a live event until each answer includes it."""
 
 from rich.table import Table
 
@@ -20,4 +20,4 @@ def run(context: Context) -> bool:
     return set(found) == set(answers())
 
 
-step = Step(title="Freshness: how long after its arrival each answer had an event", part="live", run=run)
+step = Step(title="Freshness: time from an event's arrival until each answer includes it", part="live", run=run)

@@ -209,7 +209,9 @@ def test_a_log_that_ends_before_what_the_group_has_read_is_an_error(settings: Se
     with closing(KafkaConsumer(**python_options(settings), group_id=topic)) as reader:
         reader.assign([TopicPartition(topic, 0)])
         reader.commit({TopicPartition(topic, 0): OffsetAndMetadata(50, "", -1)})
-    with pytest.raises(LakehouseError, match="up to offset 50, but it ends at 20: it is not the log that it has read"):
+    with pytest.raises(
+        LakehouseError, match="up to offset 50, but it ends at 20: this is a different log from the one it read"
+    ):
         consume(settings, group(topic), Role(), until_caught_up=True)
 
 
