@@ -1,5 +1,22 @@
-"""Waiting for Kafka, as the jobs and consumers do it; the simulator, a floor below, does the same."""
+"""Waiting for Kafka: live commands wait while Kafka is down, report it, and resume when it is back."""
 
-from config.waiting import answers, waiting_for_kafka
+from collections.abc import Iterable
+from datetime import datetime
 
-__all__ = ["answers", "waiting_for_kafka"]
+from config.errors import LakehouseError
+from config.kafka import end_offsets
+from config.settings import Settings
+
+
+def answers(settings: Settings, topics: Iterable[str]) -> bool:
+    """Return whether Kafka answers for all partitions of some topics."""
+    try:
+        end_offsets(settings, topics)
+    except LakehouseError:
+        return False
+    return True
+
+
+def waiting_for_kafka(since: datetime) -> str:
+    """Say that a reader waits."""
+    return f"waiting for Kafka, which does not answer since {since.astimezone():%H:%M:%S}"
