@@ -5,11 +5,13 @@ import pytest
 from config.files import DamagedFileError
 from config.settings import Settings
 from expectations import ledger_proof
-from lake import catalog
+from lake import catalog, generations
+from lake.location import table_location
 from operations.imports.position import Position, read_position, write_position
 from streaming import set_aside
 from streaming.checkpoint import last_checkpoint
 from streaming.job import job_named
+from streaming.rebuild import remove_unserved
 from streaming.tries import Failure, count_failure, forget_failures, last_failure
 
 DAMAGED = pytest.mark.parametrize("content", [b"", b'{"topic', b"[7]", b"{}", b"null", b"\xff", b"[" * 100_000])
@@ -64,6 +66,24 @@ def test_a_damaged_position_of_an_import_is_named(fresh_home: Settings, content:
     assert all(name in error.value.hint for name in names)
     file.write_text("{" + ", ".join(f"{name}{value}" for name, value in zip(names, (10, 5, 2), strict=True)) + "}")
     assert read_position(fresh_home, "a1") == Position(10, 5, 2)
+
+
+@DAMAGED
+def test_a_reset_whose_record_is_damaged_is_removed_with_what_it_built(
+    fresh_home: Settings, content: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generations, "live", lambda _: {"gold.sessions": 1, "gold.trending": 3})
+    built, served = (table_location(fresh_home, *each) for each in (("gold.sessions", 2), ("gold.trending", 3)))
+    for table in (built, served):
+        (table / "part-0.parquet").write("rows")
+    (fresh_home.home / "resets" / "g3").mkdir(parents=True)
+    file = fresh_home.home / "resets" / "g2" / "reset.json"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+    remove_unserved(fresh_home)
+    assert not file.parent.exists()
+    assert not built.exists()
+    assert served.exists()
 
 
 @DAMAGED
