@@ -31,8 +31,8 @@ Versions = Mapping[str, str]
 
 
 def silver_parts() -> dict[str, str]:
-    """Return what silver depends on, and with it every table: how records are judged, and how tables are rebuilt."""
-    return parts_of([records.judge, Rebuild], stops=(*INFRASTRUCTURE, OVERRIDES)) | contract_parts()
+    """Return what silver depends on, and with it every table: how records are parsed, and how tables are rebuilt."""
+    return parts_of([records.parse_new, Rebuild], stops=(*INFRASTRUCTURE, OVERRIDES)) | contract_parts()
 
 
 def current(set_aside: Iterable[SetAside] = ()) -> dict[str, str]:

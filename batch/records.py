@@ -28,20 +28,21 @@ Days = dict[str, set[date]]
 
 def folder(settings: Settings) -> Location:
     """Return the location of the parsed records."""
+    # The name on disk is older than the names in this file: with another one, each home would parse its archive again.
     return warehouse(settings) / "batch" / "judged"
 
 
-def judged_by(settings: Settings) -> str | None:
-    """Return the version of the code that judged the records."""
+def stored_code_version(settings: Settings) -> str | None:
+    """Return the version of the code that parsed the stored records."""
     if not folder(settings).is_table():
         return None
     found = (commit.get("userMetadata") for commit in folder(settings).table().history())
     return next((version for version in found if version), None)
 
 
-def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bool) -> None:
-    """Parse and judge the records that were not judged yet, or all if they were judged by other code."""
-    full = full or judged_by(settings) != code_version
+def parse_new(archive: DataFrame, settings: Settings, code_version: str, *, full: bool) -> None:
+    """Parse and validate the records that were not parsed yet, or all if other code parsed them."""
+    full = full or stored_code_version(settings) != code_version
     path = str(folder(settings))
     broken = F.size("rules") > 0
     new = archive
@@ -59,7 +60,7 @@ def judge(archive: DataFrame, settings: Settings, code_version: str, *, full: bo
     writer = found.write.format("delta").partitionBy(SEGMENT).option("userMetadata", code_version)
     writer = writer.mode("overwrite").option("overwriteSchema", True) if full else writer.mode("append")
     writer.save(path)
-    failpoint("after batch judged")
+    failpoint("after batch parsed")
 
 
 def days_beyond(records: DataFrame, offsets: Offsets) -> Days:
@@ -82,8 +83,8 @@ def exceptions(records: DataFrame, horizon_minutes: int) -> DataFrame:
     valid = records.filter(F.size("rules") == 0)
     # Nearly every event is unique: find candidates by hash, and compare only those by id.
     repeated = valid.groupBy("dedup_hash").count().filter("count > 1").select("dedup_hash")
-    stretch = F.floor(F.unix_micros("event_time") / (horizon_minutes * 60_000_000))
-    log = Window.partitionBy("topic", "event_id", stretch).orderBy("partition", "offset")
+    time_bucket = F.floor(F.unix_micros("event_time") / (horizon_minutes * 60_000_000))
+    log = Window.partitionBy("topic", "event_id", time_bucket).orderBy("partition", "offset")
     first = F.first(F.struct("partition", "offset", "content_hash")).over(log)
     suspects = valid.join(F.broadcast(repeated), "dedup_hash", "left_semi").withColumn("first", first)
     copies = suspects.filter(F.expr("(first.partition, first.offset) != (partition, offset)"))

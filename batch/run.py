@@ -51,7 +51,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep)
         if not limit.offsets:
             raise LakehouseError("The archive is empty.", "lakehouse stream run --until-caught-up")
         on_step("bronze.events")
-        records.judge(archive, settings, versions[code_versions.SILVER], full=full)
+        records.parse_new(archive, settings, versions[code_versions.SILVER], full=full)
         base = None if full else last
         stale = code_versions.stale(before, versions)
         rebuild = Rebuild(spark, settings, name, base.tables if base else {}, stale)

@@ -31,7 +31,7 @@ class Step:
 
     place: str
     found: bool
-    story: str
+    detail: str
 
 
 def origins(settings: Settings, event_id: str) -> list[Origin]:
@@ -61,8 +61,8 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
     for table in landed_tables():
         if table.topic == topic:
             for row in _rows(settings, table, here, list(table.stored)):
-                story = f"{row['type']} {row['event_id']}, happened {row['event_time']:%Y-%m-%d %H:%M:%S.%f}"
-                steps += [Step(table.name, True, story), *_after(settings, table.name, row, stream)]
+                detail = f"{row['type']} {row['event_id']}, happened {row['event_time']:%Y-%m-%d %H:%M:%S.%f}"
+                steps += [Step(table.name, True, detail), *_after(settings, table.name, row, stream)]
     for row in _rows(settings, table_named("silver.quarantine"), mine, ["rules", "duplicate_of"]):
         reasons = [f"{rule}: {rule_message(topic, rule)}" for rule in row["rules"]]
         steps.append(Step("silver.quarantine", True, "; ".join(reasons)))

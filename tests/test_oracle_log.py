@@ -1,4 +1,4 @@
-"""The oracle's reading of the log: each record's verdict, hostile ones too, from hand, archive and broker alike."""
+"""The oracle's reading of the log: each record's outcome, hostile ones too, from hand, archive and broker alike."""
 
 import ast
 import json
@@ -27,12 +27,12 @@ def spelled(kind: str = "page_view", **fields: Any) -> bytes:
     return json.dumps(event(kind, "e1", "12:00", **fields), separators=(",", ":")).encode()
 
 
-def judged(*values: bytes | None, topic: str = "clicks", key: bytes | None = b"u1") -> list[str]:
+def outcomes_of(*values: bytes | None, topic: str = "clicks", key: bytes | None = b"u1") -> list[str]:
     log = EventLog()
     for partition, value in enumerate(values):  # each in a partition and with an id of its own: no copies
         value = value and value.replace(b'"e1"', f'"e{partition}"'.encode())
         log.put(topic, value, key, ARRIVED, partition)
-    return log.verdicts()
+    return log.outcomes()
 
 
 HOSTILE = {
@@ -90,13 +90,13 @@ VALID = {
 
 
 def test_hostile_records_are_quarantined_and_only_these() -> None:
-    found = judged(*HOSTILE.values(), *VALID.values())
+    found = outcomes_of(*HOSTILE.values(), *VALID.values())
     expected = dict.fromkeys(HOSTILE, "quarantined") | dict.fromkeys(VALID, "silver")
     assert dict(zip([*HOSTILE, *VALID], found, strict=True)) == expected
 
 
 def test_an_event_of_a_month_ago_is_late_and_no_more() -> None:
-    assert judged(spelled(event_time="2025-12-06T12:00:01.000Z")) == ["late"]
+    assert outcomes_of(spelled(event_time="2025-12-06T12:00:01.000Z")) == ["late"]
 
 
 def test_an_arrival_that_cannot_be_true_is_quarantined() -> None:
@@ -104,22 +104,22 @@ def test_an_arrival_that_cannot_be_true_is_quarantined() -> None:
     now = datetime.now(UTC)
     for arrival in (now + timedelta(minutes=1), now + timedelta(days=365), moment("1999-12-31T23:59:59")):
         log.put("clicks", spelled(event_time=written(arrival)), b"u1", arrival)
-    assert log.verdicts() == ["silver", "quarantined", "quarantined"]
+    assert log.outcomes() == ["silver", "quarantined", "quarantined"]
 
 
 def test_a_record_without_a_key_has_not_the_key_of_its_field() -> None:
-    assert judged(spelled(), key=None) == ["quarantined"]
+    assert outcomes_of(spelled(), key=None) == ["quarantined"]
 
 
 def test_orders_payments_and_users_have_rules_of_their_own() -> None:
     order = [spelled("order_placed"), spelled("order_placed", amount_cents=-1), spelled("order_placed", quantity=0)]
     order.append(spelled("order_placed", amount_cents=10**11 + 1))
     change = [spelled("order_status_changed", status="lost"), spelled("order_status_changed", status=...)]
-    assert judged(*order, *change, topic="orders", key=b"o1") == ["silver", *["quarantined"] * 5]
+    assert outcomes_of(*order, *change, topic="orders", key=b"o1") == ["silver", *["quarantined"] * 5]
     payment = [spelled("payment_received", country=land) for land in ("DE", "de", "DE\n", "DEU")]
     payment.append(spelled("payment_received", amount_cents=10**11 + 1))
     failed = [spelled("payment_received", type="payment_failed"), spelled("payment_received", method="cash")]
-    assert judged(*payment, *failed, topic="payments", key=b"o1") == ["silver", *["quarantined"] * 6]
+    assert outcomes_of(*payment, *failed, topic="payments", key=b"o1") == ["silver", *["quarantined"] * 6]
     users: list[dict[str, Any]] = [
         {},
         {"op": "c", "before": ...},
@@ -134,10 +134,10 @@ def test_orders_payments_and_users_have_rules_of_their_own() -> None:
     ]
     values = [spelled("user_changed", **fields) for fields in users]
     twice = spelled("user_changed").replace(b'"tier":"gold"', b'"tier":"gold","tier":"gold"')
-    assert judged(*values, twice, topic="users") == [*["silver"] * 3, *["quarantined"] * 8]
+    assert outcomes_of(*values, twice, topic="users") == [*["silver"] * 3, *["quarantined"] * 8]
 
 
-def test_each_record_has_the_first_verdict_that_fits() -> None:
+def test_each_record_has_the_first_outcome_that_fits() -> None:
     log = EventLog()
     log.add("page_view", "ok", "12:00")
     log.add("page_view", "in_time", "12:00", arrival="12:10")
@@ -153,9 +153,9 @@ def test_each_record_has_the_first_verdict_that_fits() -> None:
     log.add("user_changed", "ok", "12:00", arrival="23:00")  # another topic, and users are never late
     silver, late, copy, broken = "silver", "late", "duplicate", "quarantined"
     last = [broken, silver, silver]
-    assert log.verdicts() == [silver, silver, late, copy, copy, broken, late, broken, broken, *last]
+    assert log.outcomes() == [silver, silver, late, copy, copy, broken, late, broken, broken, *last]
     off = [silver, silver, silver, copy, copy, broken, copy, broken, broken, *last]
-    assert log.verdicts(late_counts=False) == off
+    assert log.outcomes(late_counts=False) == off
     assert log.rows("silver.late", "event_id late_by_ms duplicate_of") == [
         ("late", 600_001, None),
         ("ok", 1_800_000, {"partition": 0, "offset": 0}),
@@ -173,7 +173,7 @@ def test_a_broken_record_is_nobody_s_first_copy() -> None:
     log = EventLog()
     log.add("page_view", "a", "12:00", dwell_ms=-1)
     log.add("page_view", "a", "12:00")
-    assert log.verdicts() == ["quarantined", "silver"]
+    assert log.outcomes() == ["quarantined", "silver"]
 
 
 def test_times_of_arrival_may_be_milliseconds() -> None:

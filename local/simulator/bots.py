@@ -9,7 +9,7 @@ from local.simulator.goods import PRODUCT_IDS, PRODUCTS
 from local.simulator.people import AGENTS
 from local.simulator.plan import Plan
 from local.simulator.records import KINDS
-from local.simulator.rng import Dice, Ints
+from local.simulator.rng import Ints, StableRandom
 
 _BOT_AGENTS = (
     "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
@@ -25,23 +25,23 @@ _FEWEST = 5
 _FEWEST_AT_PACE = 40
 
 
-def bot_events(plan: Plan, wanted: int, dice: Dice) -> tuple[Events, Ints]:
+def bot_events(plan: Plan, wanted: int, rng: StableRandom) -> tuple[Events, Ints]:
     """Return the events of bots, and for each event how the bot is recognized: by agent or by rate."""
     n = wanted // _FEWEST + 1
-    fast = dice.chance(0.5, n)
-    pages = np.where(fast, _FEWEST_AT_PACE + dice.below(260, n), _FEWEST + dice.below(60, n))
+    fast = rng.chance(0.5, n)
+    pages = np.where(fast, _FEWEST_AT_PACE + rng.below(260, n), _FEWEST + rng.below(60, n))
     pages = np.diff(np.minimum(np.cumsum(pages), wanted), prepend=0)  # cut the last bot short
     fast &= pages >= _FEWEST_AT_PACE
     pace = np.where(fast, 100, 2_000)
-    agents = np.where(fast, dice.below(len(AGENTS), n), len(AGENTS) + dice.below(len(_BOT_AGENTS), n))
-    begin = plan.start_ms + dice.below(plan.days * DAY - HOUR, n)
-    ips = joined("203.0.113.", numbers(1 + dice.below(254, n)))
+    agents = np.where(fast, rng.below(len(AGENTS), n), len(AGENTS) + rng.below(len(_BOT_AGENTS), n))
+    begin = plan.start_ms + rng.below(plan.days * DAY - HOUR, n)
+    ips = joined("203.0.113.", numbers(1 + rng.below(254, n)))
     kinds = np.where(fast, KINDS.index("rate"), KINDS.index("agent"))
-    users = new_keys("u", dice, n)
+    users = new_keys("u", rng, n)
 
     bot = np.repeat(np.arange(n), pages)
-    steps = pace[bot] + dice.below(pace[bot], wanted)
-    keys, products = users.take(bot), taken(PRODUCT_IDS, dice.below(PRODUCTS, wanted))
+    steps = pace[bot] + rng.below(pace[bot], wanted)
+    keys, products = users.take(bot), taken(PRODUCT_IDS, rng.below(PRODUCTS, wanted))
     payload = joined(
         *('"user_id":"', keys.text, '","product_id":"', products, '","dwell_ms":', numbers(steps)),
         *(',"ip":"', taken(ips, bot), '","user_agent":"', taken(_ALL_AGENTS, agents[bot]), '"}'),

@@ -7,7 +7,7 @@ import numpy as np
 
 from config.declarations import Topic
 from local.simulator.columns import Text, taken, words
-from local.simulator.rng import Dice, Ints
+from local.simulator.rng import Ints, StableRandom
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -59,11 +59,11 @@ def allowance_ms(topic: Topic) -> int | None:
     return None if allowance is None else int(allowance.total_seconds() * 1000)
 
 
-def delays(topic: Topic, dice: Dice, n: int) -> Ints:
+def delays(topic: Topic, rng: StableRandom, n: int) -> Ints:
     """Draw the delays of a topic's records: mostly seconds, some minutes, none of them late."""
     longest = int(0.8 * (allowance_ms(topic) or _USUAL_ALLOWANCE))
     ahead = int(topic.lateness.max_clock_ahead.total_seconds() * 1000)
-    case, part = dice.floats(n), dice.floats(n)
+    case, part = rng.floats(n), rng.floats(n)
     found = np.select(
         # One clock in 250 is ahead, within the bound; the default case is a delay of minutes.
         [case < 0.004, case < 0.86, case < 0.985],
@@ -73,7 +73,7 @@ def delays(topic: Topic, dice: Dice, n: int) -> Ints:
     return found.astype(np.int64)
 
 
-def late_delays(topic: Topic, dice: Dice, n: int) -> Ints:
+def late_delays(topic: Topic, rng: StableRandom, n: int) -> Ints:
     """Draw the delays of late records: from 1.2 to 12 times the allowance."""
     allowance = allowance_ms(topic) or _USUAL_ALLOWANCE
-    return int(1.2 * allowance) + dice.small(10.8 * allowance, n)
+    return int(1.2 * allowance) + rng.small(10.8 * allowance, n)

@@ -13,7 +13,7 @@ from local.simulator.columns import octets, words
 from local.simulator.keys import partition_of
 from local.simulator.people import TIERS
 from local.simulator.records import DUPLICATE, KINDS, LATE, LATE_COPY, MALFORMED, MALFORMED_KINDS, VALID, Draft
-from local.simulator.rng import Dice
+from local.simulator.rng import StableRandom
 
 Declared = dict[str, Topic]
 Document = dict[str, Any]
@@ -23,25 +23,25 @@ _GARBAGE = (b"<html>502 Bad Gateway</html>", b"ERROR: upstream timed out", b"\xf
 _NEVER = np.iinfo(np.int64).max
 
 
-def make_late(records: Draft, declared: Declared, share: float, dice: Dice) -> Draft:
+def make_late(records: Draft, declared: Declared, share: float, rng: StableRandom) -> Draft:
     """Let a share of the records arrive clearly later than their topic's allowance, if it has one."""
     arrivals, labels = records.arrivals.copy(), records.labels.copy()
     for number, topic in enumerate(declared.values()):
         if allowance_ms(topic) is not None:
             mine = np.flatnonzero(records.topics == number)
-            mine = mine[dice.sample(len(mine), share)]
-            arrivals[mine] = records.times[mine] + late_delays(topic, dice, len(mine))
+            mine = mine[rng.sample(len(mine), share)]
+            arrivals[mine] = records.times[mine] + late_delays(topic, rng, len(mine))
             labels[mine] = LATE
     return replace(records, arrivals=arrivals, labels=labels)
 
 
-def duplicates(records: Draft, declared: Declared, share: float, dice: Dice) -> Draft:
+def duplicates(records: Draft, declared: Declared, share: float, rng: StableRandom) -> Draft:
     """Duplicate a share of the records, like a producer that retries after a lost response; a copy may be late."""
-    n = dice.rounded(share * len(records))
-    again = records.take(dice.below(len(records), n))
+    n = rng.rounded(share * len(records))
+    again = records.take(rng.below(len(records), n))
     allowances = [allowance_ms(topic) for topic in declared.values()]
     limit = np.array([_NEVER if allowance is None else allowance for allowance in allowances])[again.topics]
-    case, part = dice.floats(n), dice.floats(n)
+    case, part = rng.floats(n), rng.floats(n)
     after = np.select(
         [case < 0.75, (case < 0.92) | (limit == _NEVER)],
         [1 + part * 30_000, 30_000 + part * 4 * MINUTE],

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from local.simulator.columns import Text, fixed, hexed, taken
 from local.simulator.keys import murmur2
-from local.simulator.rng import Dice, Ints
+from local.simulator.rng import Ints, StableRandom
 
 
 class Keys(NamedTuple):
@@ -85,7 +85,7 @@ def combined(parts: list[Events], topics: tuple[str, ...], types: tuple[str, ...
     )
 
 
-def new_keys(letter: str, dice: Dice, n: int) -> Keys:
+def new_keys(letter: str, rng: StableRandom, n: int) -> Keys:
     """Draw unique ids: a letter and twelve hexadecimal digits."""
-    characters = hexed(letter, dice.octets(n, 6))
+    characters = hexed(letter, rng.octets(n, 6))
     return Keys(fixed(characters), murmur2(characters))

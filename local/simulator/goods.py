@@ -3,21 +3,21 @@
 import numpy as np
 
 from local.simulator.columns import words
-from local.simulator.rng import Dice, Ints
+from local.simulator.rng import Ints, StableRandom
 
 PRODUCTS = 400
 MERCHANTS = 32
 HOT = 0
 """The product that gets the hot share of page views and impressions. Of the others, lower numbers are likelier."""
 
-_dice = Dice("goods")
-MERCHANT_OF = _dice.below(MERCHANTS, PRODUCTS)
-CENTS = 299 + _dice.small(20_000, PRODUCTS) // 100 * 100
+_rng = StableRandom("goods")
+MERCHANT_OF = _rng.below(MERCHANTS, PRODUCTS)
+CENTS = 299 + _rng.small(20_000, PRODUCTS) // 100 * 100
 
 PRODUCT_IDS = words(*(f"p{i:04d}" for i in range(PRODUCTS)))
 MERCHANT_IDS = words(*(f"m{i:03d}" for i in range(MERCHANTS)))
 
 
-def pick(dice: Dice, hot_share: float, n: int) -> Ints:
+def pick(rng: StableRandom, hot_share: float, n: int) -> Ints:
     """Draw products: the hot one at its share, otherwise the popular ones more often."""
-    return np.where(dice.chance(hot_share, n), HOT, 1 + dice.small(PRODUCTS - 1, n))
+    return np.where(rng.chance(hot_share, n), HOT, 1 + rng.small(PRODUCTS - 1, n))

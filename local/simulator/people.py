@@ -9,7 +9,7 @@ from local.simulator.clock import HOUR, MINUTE
 from local.simulator.columns import Text, chosen, joined, numbers, taken, words
 from local.simulator.events import Events, Keys, new_keys
 from local.simulator.plan import Plan
-from local.simulator.rng import Dice, Ints
+from local.simulator.rng import Ints, StableRandom
 
 TIERS = ("bronze", "silver", "gold", "platinum")
 _TIERS = words(*TIERS)
@@ -42,13 +42,13 @@ class People:
         return len(self.tiers)
 
 
-def new_people(dice: Dice, n: int, edge: bool) -> People:
+def new_people(rng: StableRandom, n: int, edge: bool) -> People:
     """Draw users; the draws are the same with and without edge, so that both simulate the same shop."""
-    keys = new_keys("u", dice, n)
+    keys = new_keys("u", rng, n)
     emails = joined(pc.utf8_slice_codeunits(keys.text, 1), "@example.com")
-    names = joined(taken(_FIRST, dice.below(len(_FIRST), n)), " ", taken(_LAST, dice.below(len(_LAST), n)))
-    network = joined("198.", numbers(18 + dice.below(2, n)), ".", numbers(dice.below(256, n)), ".")
-    host, agent, shared = numbers(1 + dice.below(254, n)), dice.below(len(AGENTS), n), dice.floats(n)
+    names = joined(taken(_FIRST, rng.below(len(_FIRST), n)), " ", taken(_LAST, rng.below(len(_LAST), n)))
+    network = joined("198.", numbers(18 + rng.below(2, n)), ".", numbers(rng.below(256, n)), ".")
+    host, agent, shared = numbers(1 + rng.below(254, n)), rng.below(len(AGENTS), n), rng.floats(n)
     if edge:
         # Some are logged in, and for some of those the page also sends the name.
         email = chosen(shared < 0.2, joined(',"email":"', emails, '"'), "")
@@ -56,51 +56,51 @@ def new_people(dice: Dice, n: int, edge: bool) -> People:
         devices = joined('"ip":"', network, host, '","user_agent":"', taken(_RAW_AGENTS, agent), '"', email, name, "}")
     else:
         devices = joined('"ip":"', network, '0","agent":"', taken(_CLEAN_AGENTS, agent), '"}')
-    return People(keys, dice.small(4, n), taken(_COUNTRIES, dice.below(len(_COUNTRIES), n)), emails, devices)
+    return People(keys, rng.small(4, n), taken(_COUNTRIES, rng.below(len(_COUNTRIES), n)), emails, devices)
 
 
-def changes(people: People, first: Ints, plan: Plan, dice: Dice) -> list[Events]:
+def changes(people: People, first: Ints, plan: Plan, rng: StableRandom) -> list[Events]:
     """Return the changes of the users table for people whose first click is at `first`: insert, new tiers, delete."""
     n = len(people)
-    created, delay = _creation(first, plan, dice)
+    created, delay = _creation(first, plan, rng)
     who, tiers = np.arange(n), people.tiers
     found = [_change(people, who, created, "c", joined('"after":', _row(people, who, tiers), "}"), delay)]
     at = np.maximum(created, first)
     rest = np.maximum(0, plan.end_ms - at)
     # One in four changes tier during the period, and some of these again.
     for _ in range(4):
-        who = who[dice.chance(0.25, len(who))]
-        at[who] += 1 + dice.below(rest[who], len(who))
+        who = who[rng.chance(0.25, len(who))]
+        at[who] += 1 + rng.below(rest[who], len(who))
         before = tiers[who]
-        up = (before == 0) | (dice.chance(0.7, len(who)) & (before < 3))
+        up = (before == 0) | (rng.chance(0.7, len(who)) & (before < 3))
         tiers = tiers.copy()
         tiers[who] += np.where(up, 1, -1)
         rows = joined('"before":', _row(people, who, before), ',"after":', _row(people, who, tiers[who]), "}")
         found.append(_change(people, who, at[who], "u", rows))
-    who = np.flatnonzero(dice.chance(0.004, n))
-    gone = at[who] + 1 + dice.below(rest[who], len(who))
+    who = np.flatnonzero(rng.chance(0.004, n))
+    gone = at[who] + 1 + rng.below(rest[who], len(who))
     found.append(_change(people, who, gone, "d", joined('"before":', _row(people, who, tiers[who]), "}")))
     return found
 
 
-def _creation(first: Ints, plan: Plan, dice: Dice) -> tuple[Ints, Ints]:
+def _creation(first: Ints, plan: Plan, rng: StableRandom) -> tuple[Ints, Ints]:
     """Draw when users were created, and the delay of that event (-1: as for any other record)."""
     n = len(first)
-    case, begin = dice.floats(n), plan.start_ms
+    case, begin = rng.floats(n), plan.start_ms
     found = np.select(
         [
             case < 0.01,  # bought as guests, and signed up afterwards
             case < 0.30,  # signed up just before the first click
         ],
         [
-            first + 1 + dice.below(HOUR, n),
-            np.maximum(begin, first - 1_000 - dice.below(10 * MINUTE, n)),
+            first + 1 + rng.below(HOUR, n),
+            np.maximum(begin, first - 1_000 - rng.below(10 * MINUTE, n)),
         ],
         # Existing users: their rows come first, like the initial snapshot of change data capture.
-        np.minimum(begin + dice.below(5 * MINUTE, n), np.maximum(begin, first - 1_000)),
+        np.minimum(begin + rng.below(5 * MINUTE, n), np.maximum(begin, first - 1_000)),
     )
     slow = (case >= 0.30) & (case < 0.32)
-    return found, np.where(slow, 30 * MINUTE + dice.below(6 * HOUR, n), -1)
+    return found, np.where(slow, 30 * MINUTE + rng.below(6 * HOUR, n), -1)
 
 
 def _row(people: People, who: Ints, tiers: Ints) -> Text:

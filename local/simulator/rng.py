@@ -1,4 +1,4 @@
-"""Random columns, the same on every machine and with every version of numpy."""
+"""StableRandom columns, the same on every machine and with every version of numpy."""
 
 import hashlib
 
@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-class Dice:
+class StableRandom:
     """Draws from the raw bits of PCG64, which numpy guarantees to be stable, with exact arithmetic only."""
 
     def __init__(self, *names: object) -> None:

@@ -16,7 +16,7 @@ from local.simulator.keys import partitions_of
 from local.simulator.people import changes, new_people
 from local.simulator.plan import Plan
 from local.simulator.records import BOT, Draft, Record, batch, rows, together
-from local.simulator.rng import Dice
+from local.simulator.rng import StableRandom
 from local.simulator.visits import visit_times, visits
 
 TIES_PER_SHARD = 1 << 32
@@ -33,17 +33,17 @@ def shard_batch(plan: Plan, shard: int) -> pa.RecordBatch:
     """Return the records of a shard: exactly its quota of valid events, plus the requested shares of defects."""
     declared = topics_of(plan)
     names, types = tuple(declared), types_of(declared)
-    dice = Dice(plan.seed, plan.start_ms, shard)
-    events = _cut(combined(_activity(plan, plan.quota(shard), dice), names, types), plan.end_ms, plan.quota(shard))
-    valid = make_late(_draft(events, plan, dice), declared, plan.late, dice)
-    drafts = [valid, duplicates(valid, declared, plan.duplicates, dice)]
+    rng = StableRandom(plan.seed, plan.start_ms, shard)
+    events = _cut(combined(_activity(plan, plan.quota(shard), rng), names, types), plan.end_ms, plan.quota(shard))
+    valid = make_late(_draft(events, plan, rng), declared, plan.late, rng)
+    drafts = [valid, duplicates(valid, declared, plan.duplicates, rng)]
     if broken := malformed(valid, declared, plan.malformed, Random(f"{plan.seed}/{plan.start_ms}/{shard}")):
         drafts.append(broken)
     if plan.edge:
         # Drawn separately, so that the other records are the same with and without edge.
-        dice = Dice(plan.seed, plan.start_ms, shard, "bots")
-        bots, kinds = bot_events(plan, dice.rounded(plan.bots * len(valid)), dice)
-        of_bots = _draft(combined([bots], names, types), plan, dice)
+        rng = StableRandom(plan.seed, plan.start_ms, shard, "bots")
+        bots, kinds = bot_events(plan, rng.rounded(plan.bots * len(valid)), rng)
+        of_bots = _draft(combined([bots], names, types), plan, rng)
         drafts.append(replace(of_bots, labels=np.full(len(of_bots), BOT), kinds=kinds))
     return batch(together(drafts), shard * TIES_PER_SHARD, names, types)
 
@@ -59,17 +59,17 @@ def types_of(declared: dict[str, Topic]) -> tuple[str, ...]:
     return tuple(kind for topic in declared.values() for kind in topic.types)
 
 
-def _activity(plan: Plan, quota: int, dice: Dice) -> list[Events]:
+def _activity(plan: Plan, quota: int, rng: StableRandom) -> list[Events]:
     """Draw people and their events until there are at least `quota` events."""
     clicks = next(iter(topics_of(plan)))
     found: list[Events] = []
     people = drawn = 0
     while drawn < quota:
-        crowd = new_people(dice, 4 + (quota - drawn) // (_EVENTS_PER_DAY * plan.days), plan.edge)
-        who, begin = visit_times(plan, len(crowd), dice)
+        crowd = new_people(rng, 4 + (quota - drawn) // (_EVENTS_PER_DAY * plan.days), plan.edge)
+        who, begin = visit_times(plan, len(crowd), rng)
         first = np.full(len(crowd), plan.end_ms)
         np.minimum.at(first, who, begin)
-        more = changes(crowd, first, plan, dice) + visits(crowd, who, begin, clicks, plan, dice)
+        more = changes(crowd, first, plan, rng) + visits(crowd, who, begin, clicks, plan, rng)
         drawn += sum(int((events.times < plan.end_ms).sum()) for events in more)
         found += [events._replace(owners=events.owners + people) for events in more]
         people += len(crowd)
@@ -88,11 +88,11 @@ def _cut(events: AllEvents, end_ms: int, quota: int) -> AllEvents:
     return events.take(np.flatnonzero(keep))
 
 
-def _draft(events: AllEvents, plan: Plan, dice: Dice) -> Draft:
+def _draft(events: AllEvents, plan: Plan, rng: StableRandom) -> Draft:
     """Turn events into records: draw their ids, write their JSON, and set partition and arrival time."""
     declared = topics_of(plan)
     n = len(events)
-    ids = fixed(hexed("", dice.octets(n, 16)))
+    ids = fixed(hexed("", rng.octets(n, 16)))
     kinds = taken(words(*types_of(declared)), events.types)
     minute, rest = time_texts(events.times, plan.start_ms, plan.end_ms)
     values = joined(
@@ -104,7 +104,7 @@ def _draft(events: AllEvents, plan: Plan, dice: Dice) -> Draft:
     for number, topic in enumerate(declared.values()):
         mine = np.flatnonzero(events.topics == number)
         partitions[mine] = partitions_of(events.keys.hashes[mine], topic.partitions)
-        arrivals[mine] += delays(topic, dice, len(mine))
+        arrivals[mine] += delays(topic, rng, len(mine))
     fixed_delay = events.delays >= 0
     arrivals[fixed_delay] = events.times[fixed_delay] + events.delays[fixed_delay]
     zeros = np.zeros(n, np.int64)

@@ -131,7 +131,7 @@ def test_killed_anywhere_a_rerun_gives_the_same_tables(lake: Lake, monkeypatch: 
     # Nobody has paid yet, and one partition of clicks got nothing: there the fence has no offset.
     records = [r for r in records_of(plan(24, 600)) if r[0] != "payments" and r[:2] != ("clicks", 1)]
     lake.land(records)
-    places = ["after batch judged", "after batch gold.sessions"]
+    places = ["after batch parsed", "after batch gold.sessions"]
 
     def die(place: str) -> None:
         if places and place == places[0]:

@@ -46,11 +46,11 @@ def landed(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.Tem
 
 def test_every_record_is_accounted_for_and_every_defect_is_found_by_id(spark: SparkSession, landed: Settings) -> None:
     truth = read_truth(landed)
-    verdict = check_ledger(spark, landed)
-    assert verdict.faults == []
+    check = check_ledger(spark, landed)
+    assert check.faults == []
     assert check_truth(spark, landed, truth) == []
-    assert verdict.waiting == 0
-    found = {topic: counts["silver"] for topic, counts in verdict.counts.items()}
+    assert check.waiting == 0
+    found = {topic: counts["silver"] for topic, counts in check.counts.items()}
     assert found == {topic: truth.accepted(topic) for topic in truth.records}
     _shows_a_wrong_truth(spark, landed, truth)
 

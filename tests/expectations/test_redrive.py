@@ -95,10 +95,10 @@ def test_what_was_refused_wrongly_comes_back_and_every_record_is_in_one_place(
     # Clicks of the end of the day are in time, those of the morning are not; of users all are.
     assert set(outcome.moved) == {"silver", "late", "duplicates"}
     assert sum(outcome.moved.values()) > 200
-    verdict = check_ledger(spark, refused)
-    assert verdict.faults == []
+    check = check_ledger(spark, refused)
+    assert check.faults == []
     assert check_truth(spark, refused, truth) == []
-    assert verdict.counts["users"]["late"] == 0
+    assert check.counts["users"]["late"] == 0
     assert ledger.total(ledger.entries(refused, ["redrive"]), "input") == sum(outcome.moved.values())
 
 

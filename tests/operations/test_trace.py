@@ -17,23 +17,27 @@ def test_every_way_of_a_record_is_told(spark: SparkSession, fresh_home: Settings
     log.send(click("a"))
     log.send(click("a"), arrival=NOON + timedelta(minutes=30))
     log.send(click("bad", dwell_ms=-1))
+    log.send(click("old", NOON - timedelta(days=30, seconds=1)), arrival=NOON)
     lake.land(log.records)
     assert origins(fresh_home, "a") == [("clicks", 0, 0), ("clicks", 0, 1), ("clicks", 0, 2)]
-    steps = {offset: trace(fresh_home, ("clicks", 0, offset)) for offset in range(5)}
-    assert [[step.place for step in steps[offset]] for offset in range(5)] == [
+    steps = {offset: trace(fresh_home, ("clicks", 0, offset)) for offset in range(6)}
+    assert [[step.place for step in steps[offset]] for offset in range(6)] == [
         ["bronze.events", "silver.clicks"],
         ["bronze.events", "silver.duplicates"],
         ["bronze.events", "silver.late"],
         ["bronze.events", "silver.quarantine"],
+        ["bronze.events", "silver.quarantine"],
         ["bronze.events"],
     ]
-    assert steps[1][1].story == "a copy of clicks/0/0"
-    assert steps[2][1].story == "30.0 minutes late, a copy of clicks/0/0"
-    assert steps[3][1].story == "dwell_not_negative: Time spent on a page is not negative."
-    assert not steps[4][0].found
-    by_command = CliRunner().invoke(build(), ["trace", "bad"])
-    assert by_command.exit_code == 0
-    assert "dwell_not_negative" in by_command.output
+    assert steps[1][1].detail == "a copy of clicks/0/0"
+    assert steps[2][1].detail == "30.0 minutes late, a copy of clicks/0/0"
+    assert steps[3][1].detail == "dwell_not_negative: Time spent on a page is not negative."
+    assert steps[4][1].detail.startswith("event_time_too_old: ")
+    assert not steps[5][0].found
+    for event_id, rule in (("bad", "dwell_not_negative"), ("old", "event_time_too_old")):
+        by_command = CliRunner().invoke(build(), ["trace", event_id])
+        assert by_command.exit_code == 0
+        assert rule in by_command.output
     assert CliRunner().invoke(build(), ["trace", "nobody"]).exit_code == 1
 
 

@@ -205,9 +205,9 @@ def goes_on(days: Days, generation: int) -> None:
     runner = Runner(days.settings, days.spark)
     assert {runner.target.of_job(job) for job in followed()} == {generation}
     runner.run(followed(), until_caught_up=True)
-    verdict = check_ledger(days.spark, days.settings)
-    assert (verdict.faults, verdict.waiting) == ([], 0)
-    assert verdict.counts
+    check = check_ledger(days.spark, days.settings)
+    assert (check.faults, check.waiting) == ([], 0)
+    assert check.counts
     assert check_truth(days.spark, days.settings, read_truth(days.settings)) == []
 
 

@@ -1,4 +1,4 @@
-"""Troubles of a query: what happened, that nothing is lost, and the command that mends it."""
+"""Errors of a query: what happened, that nothing is lost, and the command that continues."""
 
 import pytest
 from pyspark.errors import StreamingQueryException

@@ -69,10 +69,10 @@ class EventLog:
         offset = sum(1 for record in self.records if record[:2] == (topic, partition))
         self.records.append((topic, partition, offset, key, value, arrived))
 
-    def verdicts(self, **options: Any) -> list[str]:
-        """Return the verdicts of all records, in the order of the log."""
+    def outcomes(self, **options: Any) -> list[str]:
+        """Return the outcomes of all records, in the order of the log."""
         rows = Oracle(from_rows(self.records)).classified(**options).to_pylist()
-        found = {(row["topic"], row["partition"], row["offset"]): row["verdict"] for row in rows}
+        found = {(row["topic"], row["partition"], row["offset"]): row["outcome"] for row in rows}
         return [found[record[:3]] for record in self.records]
 
     def rows(self, table: str, columns: str, **options: Any) -> list[tuple[Any, ...]]:

@@ -79,8 +79,8 @@ class Shop:
         start = end - timedelta(minutes=10)
         simulate(self.settings, Plan(seed=6, start=start, events=400, late=0.03), Terminal(quiet=True))
         self.follow()
-        verdict = check_ledger(self.spark, self.settings)
-        assert (verdict.faults, verdict.waiting) == ([], 0)
+        check = check_ledger(self.spark, self.settings)
+        assert (check.faults, check.waiting) == ([], 0)
         assert check_truth(self.spark, self.settings, read_truth(self.settings)) == []
         found = {name: self.spark.sql(query) for name, query in views(self.settings).items() if name in self.tables}
         clicks = found["silver.clicks"]

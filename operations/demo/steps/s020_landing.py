@@ -26,18 +26,18 @@ def run(context: Context) -> bool:
     _, cost = run_measured(Runner(settings, spark), [job_named("landing")], until_caught_up=True, console=console)
     context.stream_costs.append(cost)
     with progress(console, "Tracing every record"):
-        verdict = check_ledger(spark, settings)
-        faults = [*verdict.faults, *check_truth(spark, settings, context.truth)]
-    groups = [_rows(topic, context.truth, verdict) for topic in sorted(context.truth.records)]
+        check = check_ledger(spark, settings)
+        faults = [*check.faults, *check_truth(spark, settings, context.truth)]
+    groups = [_rows(topic, context.truth, check) for topic in sorted(context.truth.records)]
     equal = show_equal(console, ("generated", "found"), groups, "The simulator's truth file and the tables")
-    _show_flow(console, verdict)
+    _show_flow(console, check)
     for fault in faults[:10]:
         console.print(f"✗ {fault}", style="red")
     return equal and not faults
 
 
-def _rows(topic: str, truth: Truth, verdict: LedgerCheck) -> Rows:
-    counts = verdict.counts.get(topic, {})
+def _rows(topic: str, truth: Truth, check: LedgerCheck) -> Rows:
+    counts = check.counts.get(topic, {})
     return [
         (f"{topic}: records in the log", truth.records[topic], counts.get("bronze", 0)),
         (f"{topic}: valid, on time, once", truth.accepted(topic), counts.get("silver", 0)),
@@ -47,9 +47,9 @@ def _rows(topic: str, truth: Truth, verdict: LedgerCheck) -> Rows:
     ]
 
 
-def _show_flow(console: Terminal, verdict: LedgerCheck) -> None:
+def _show_flow(console: Terminal, check: LedgerCheck) -> None:
     """Draw how many records each table has."""
-    total = {term: sum(c[term] for c in verdict.counts.values()) for term in next(iter(verdict.counts.values()), {})}
+    total = {term: sum(c[term] for c in check.counts.values()) for term in next(iter(check.counts.values()), {})}
     if not total:
         return
     width = max(len(f"{count:,}") for count in total.values())

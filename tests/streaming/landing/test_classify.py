@@ -129,7 +129,7 @@ def test_what_landed_before_is_the_first(fresh_home: Settings, table: str, conte
     assert (row["outcome"], row["duplicate_of"]) == (outcome, {"partition": 5, "offset": 99})
 
 
-def test_neighbouring_stretches_of_time_are_read_as_one_range() -> None:
+def test_neighbouring_time_buckets_are_read_as_one_range() -> None:
     assert _ranges([1, 2, 3, 7]) == [(1, 4), (7, 8)]
     assert _ranges([]) == []
     apart = list(range(0, 3 * MAX_RANGES, 2))

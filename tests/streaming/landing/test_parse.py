@@ -46,7 +46,7 @@ RECORD = (
 )
 
 
-def judged(
+def broken_rules(
     spark: SparkSession, values: Sequence[bytes | None], topic: str = "clicks", key: bytes = b"u1"
 ) -> list[list[str]]:
     """Give, for each value, the rules it broke."""
@@ -128,18 +128,18 @@ VALID = {
 
 
 def test_every_hostile_record_ends_with_its_reasons(spark: SparkSession) -> None:
-    found = judged(spark, [value for value, _ in HOSTILE.values()])
+    found = broken_rules(spark, [value for value, _ in HOSTILE.values()])
     assert dict(zip(HOSTILE, found, strict=True)) == {name: reasons for name, (_, reasons) in HOSTILE.items()}
 
 
 def test_a_valid_record_is_valid_however_it_is_written(spark: SparkSession) -> None:
-    assert dict(zip(VALID, judged(spark, list(VALID.values())), strict=True)) == {name: [] for name in VALID}
+    assert dict(zip(VALID, broken_rules(spark, list(VALID.values())), strict=True)) == {name: [] for name in VALID}
 
 
-def test_nested_fields_are_judged_too(spark: SparkSession) -> None:
+def test_nested_fields_are_checked_too(spark: SparkSession) -> None:
     bad = USER["after"] | {"tier": "tin"}
     values = [spelled(USER), spelled(USER, after=bad), spelled(USER, after=...), spelled(USER, before="x")]
-    assert judged(spark, values, "users") == [
+    assert broken_rules(spark, values, "users") == [
         [],
         ["after_tier_unknown"],
         ["after_missing"],
@@ -150,9 +150,13 @@ def test_nested_fields_are_judged_too(spark: SparkSession) -> None:
 def test_an_amount_that_could_overflow_a_sum_is_refused(spark: SparkSession) -> None:
     amounts = [10**11, 10**11 + 1, 2**63 - 1]
     expected = [[], ["amount_plausible"], ["amount_plausible"]]
-    assert judged(spark, [spelled(PAID, amount_cents=amount) for amount in amounts], "payments", b"o1") == expected
+    assert (
+        broken_rules(spark, [spelled(PAID, amount_cents=amount) for amount in amounts], "payments", b"o1") == expected
+    )
     placed = PAID | {"type": "order_placed", "product_id": "p1", "quantity": 1}
-    assert judged(spark, [spelled(placed, amount_cents=amount) for amount in amounts], "orders", b"o1") == expected
+    assert (
+        broken_rules(spark, [spelled(placed, amount_cents=amount) for amount in amounts], "orders", b"o1") == expected
+    )
 
 
 @pytest.mark.parametrize(("late_by", "is_late"), [(600_000, False), (600_001, True)])
@@ -178,10 +182,10 @@ def test_a_column_that_two_tables_declare_differently_keeps_its_type_in_each(
     monkeypatch.setattr(parsing, "contracts", lambda: promised)
     parsing._projections.cache_clear()
     try:
-        judged = parse(spark.createDataFrame(rows, RECORD)).orderBy("offset")
-        here = judged.toArrow()
+        parsed = parse(spark.createDataFrame(rows, RECORD)).orderBy("offset")
+        here = parsed.toArrow()
         for number, (contract, user) in enumerate(zip(promised, (5, "u1"), strict=True)):
-            by_spark = judged.select(*landing_columns(contract)).toArrow().to_pylist()[number]
+            by_spark = parsed.select(*landing_columns(contract)).toArrow().to_pylist()[number]
             assert by_spark["user_id"] == user
             assert typed(here, contract).to_pylist()[number] == by_spark
     finally:
@@ -208,7 +212,7 @@ GARBAGE = st.one_of(
 def test_garbage_never_stops_the_query_and_what_passes_is_what_json_says(
     spark: SparkSession, values: list[bytes]
 ) -> None:
-    for value, rules in zip(values, judged(spark, values), strict=True):
+    for value, rules in zip(values, broken_rules(spark, values), strict=True):
         if not rules:  # accepted: then Python's own strict reading must agree that it is such an event
             event = json.loads(value.decode("utf-8"), object_pairs_hook=_once)
             assert {type(event[name]) for name in ("event_id", "type", "event_time", "user_id", "product_id")} == {str}

@@ -7,9 +7,9 @@ from typing import Literal
 import duckdb
 import pyarrow as pa
 
+from oracle.outcomes import COPIES, OUTCOMES, outcome_views
 from oracle.reading import MACROS, looked_over, typed
 from oracle.topics import FORMS
-from oracle.verdicts import COPIES, VERDICTS, sorted_out
 
 Strategy = Literal["leave", "count", "merge"]
 _SQL = Path(__file__).parent / "sql"
@@ -26,8 +26,8 @@ class Oracle:
             log.execute(looked_over(topic))
         log.execute(COPIES)
         for topic in FORMS:
-            log.execute(sorted_out(topic))
-        log.execute(VERDICTS)
+            log.execute(outcome_views(topic))
+        log.execute(OUTCOMES)
         for view in ("versions", "enriched"):
             log.execute(f"create temp view {view} as {_query(view)}")
         # For the answers of jobs that read a silver table which no topic lands in.
@@ -52,9 +52,9 @@ class Oracle:
         return _in_utc(self._log.sql(_query(name)).to_arrow_table())
 
     def classified(self, *, late_counts: bool = True) -> pa.Table:
-        """Return each record's verdict: quarantined, late, duplicate or silver."""
+        """Return each record's outcome: quarantined, late, duplicate or silver."""
         self._set(late_counts, "leave", None)
-        query = 'select topic, "partition", "offset", verdict from verdicts'
+        query = 'select topic, "partition", "offset", outcome from outcomes'
         return self._log.sql(query).to_arrow_table()
 
     def _set(self, late_counts: bool, strategy: Strategy, closed_until: datetime | None) -> None:

@@ -48,7 +48,7 @@ def test_a_routed_click_is_byte_for_byte_a_clean_one(settings: Settings):
     assert routed == visits
 
 
-def test_what_has_its_form_is_kept_and_judged_by_landing():
+def test_what_has_its_form_is_kept_and_checked_by_landing():
     for name, value in {"event_time": "2026-13-45T99:00:00.000Z", "dwell_ms": 0, "quantity": None}.items():
         decision = decide(raw(**{name: value}))
         assert decision.outcome == "kept"

@@ -6,8 +6,8 @@ with arrived as (
 received as (
     select
         date_trunc('hour', event_time) as window_start, merchant_id, amount_cents,
-        verdict = 'late' as late,
-        verdict = 'silver' or getvariable('strategy') = 'merge' as counts
+        outcome = 'late' as late,
+        outcome = 'silver' or getvariable('strategy') = 'merge' as counts
     from arrived
     where type = 'payment_received'
 )

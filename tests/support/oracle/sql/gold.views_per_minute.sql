@@ -1,10 +1,10 @@
 with views as (
     select
         date_trunc('minute', event_time) as window_start, product_id, tier, dwell_ms,
-        verdict = 'late' as late,
-        verdict = 'silver' or getvariable('strategy') = 'merge' as counts
+        outcome = 'late' as late,
+        outcome = 'silver' or getvariable('strategy') = 'merge' as counts
     from enriched
-    where type = 'page_view' and (verdict = 'silver' or getvariable('strategy') <> 'leave')
+    where type = 'page_view' and (outcome = 'silver' or getvariable('strategy') <> 'leave')
 )
 select
     window_start,

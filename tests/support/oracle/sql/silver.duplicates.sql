@@ -1,5 +1,5 @@
 select
     topic, "partition", "offset", arrival_time, event_id, event_time,
     {'partition': first_partition, 'offset': first_offset} as duplicate_of
-from verdicts
-where verdict = 'duplicate'
+from outcomes
+where outcome = 'duplicate'

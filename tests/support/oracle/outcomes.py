@@ -1,4 +1,4 @@
-"""Verdicts: the typed tables -> for each record quarantined, late, duplicate or silver, the first that fits."""
+"""Outcomes: the typed tables -> for each record quarantined, late, duplicate or silver, the first that fits."""
 
 from oracle.topics import FORMS
 
@@ -39,11 +39,11 @@ where ("partition", "offset") <> (first_partition, first_offset)
 """
 
 
-def sorted_out(topic: str) -> str:
-    """Return the SQL views of a topic: records with their verdicts, those of silver, and late ones without copies."""
+def outcome_views(topic: str) -> str:
+    """Return the SQL views of a topic: records with their outcomes, those of silver, and late ones without copies."""
     late = "arrival_time - event_time > interval 10 minutes" if FORMS[topic].late else "false"
     return f"""
-create temp view judged_{topic} as
+create temp view classified_{topic} as
 select
     t.*,
     '{topic}' as topic,
@@ -54,18 +54,18 @@ select
         when getvariable('late_counts') and {late} then 'late'
         when c.first_offset is not null then 'duplicate'
         else 'silver'
-    end as verdict
+    end as outcome
 from {topic} t
 left join copies c on c.topic = '{topic}' and c."partition" = t."partition" and c."offset" = t."offset";
 
-create temp view silver_{topic} as from judged_{topic} where verdict = 'silver';
+create temp view silver_{topic} as from classified_{topic} where outcome = 'silver';
 
-create temp view late_{topic} as from judged_{topic} where verdict = 'late' and first_offset is null;
+create temp view late_{topic} as from classified_{topic} where outcome = 'late' and first_offset is null;
 """
 
 
-VERDICTS = "create temp view verdicts as\n" + "\nunion all\n".join(
-    f"""select topic, "partition", "offset", verdict, first_partition, first_offset, event_id, event_time, arrival_time
-from judged_{topic}"""
+OUTCOMES = "create temp view outcomes as\n" + "\nunion all\n".join(
+    f"""select topic, "partition", "offset", outcome, first_partition, first_offset, event_id, event_time, arrival_time
+from classified_{topic}"""
     for topic in FORMS
 )
