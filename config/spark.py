@@ -6,11 +6,11 @@ import sys
 from pyspark.sql import SparkSession
 
 from config.errors import LakehouseError
-from config.files import DamagedFileError, read_port
 from config.home import make_home
 from config.java import find_java
 from config.jvm_cds import cds_options, class_path
 from config.jvm_output import filtered_stderr
+from config.metastore import connection
 from config.rendering import render
 from config.settings import ROOT, Settings
 
@@ -39,8 +39,9 @@ def environment(settings: Settings) -> dict[str, str]:
     }
     for name in ("spark-defaults.conf", "log4j2.properties"):
         render(ROOT / "config" / name, conf / name, values)
-    if metastore := _metastore(settings):
-        render(ROOT / "config" / "hive-site.xml", conf / "hive-site.xml", {"metastore": metastore})
+    if metastore := connection(settings):
+        # With the catalog's password: a file, because a command line is visible to every user.
+        render(ROOT / "config" / "hive-site.xml", conf / "hive-site.xml", {"metastore": metastore}, private=True)
     return {
         "JAVA_HOME": str(find_java().home),
         "SPARK_CONF_DIR": str(conf),
@@ -58,28 +59,10 @@ def session(settings: Settings, name: str, *, catalog: bool = False) -> SparkSes
     if not catalog:
         with filtered_stderr():
             return builder.getOrCreate()
-    if not _metastore(settings):
+    if not connection(settings):
         raise LakehouseError("The catalog has never been started here.", "lakehouse catalog start")
     with filtered_stderr():
         spark = builder.enableHiveSupport().getOrCreate()
     if spark.conf.get("spark.sql.catalogImplementation") != "hive":
         raise LakehouseError("This process already has a Spark session without the catalog, and it can have only one.")
     return spark
-
-
-def _metastore(settings: Settings) -> dict[str, str]:
-    """Return Hive's settings for the catalog's address; empty if the catalog has never been started."""
-    if settings.catalog.metastore:
-        return {"hive.metastore.uris": settings.catalog.metastore}
-    file = settings.home / "catalog" / "port"
-    if not file.exists():
-        return {}
-    port = read_port(file)
-    if port is None:
-        raise DamagedFileError(file, "lakehouse catalog stop, then: lakehouse catalog start")
-    return {
-        "javax.jdo.option.ConnectionURL": f"jdbc:derby://127.0.0.1:{port}/metastore;create=true",
-        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.ClientDriver",
-        "datanucleus.schema.autoCreateAll": "true",
-        "hive.metastore.schema.verification": "false",
-    }
