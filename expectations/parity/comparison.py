@@ -140,7 +140,7 @@ class Comparison:
             left=inputs.recomputed(job, restriction.of(corrected), self._left, strategy),
             right=inputs.recomputed(job, theirs, self._right, strategy),
             previous=inputs.recomputed(previous, theirs, self._right, strategy) if previous else None,
-            outdated=inputs.outdated(job, theirs),
+            outdated=inputs.outdated(job, theirs, self._right),
         )
 
     def _corrected(self, name: str) -> DataFrame:

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from datetime import timedelta
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from config.declarations import Table, table_named
+from expectations.parity.landed import RECORD
 from expectations.parity.reasons import BECAUSE, UNEXPLAINED, Explained
 from expectations.parity.rows import LEFT, RIGHT, Parity
 from expectations.parity.sides import LANDED, Side
@@ -15,6 +16,7 @@ from streaming.job import Job, jobs
 from streaming.windows.late import add_late_parts, typed_late
 
 Tables = Mapping[str, DataFrame]
+WIDTH = 12
 
 
 class Restriction:
@@ -72,15 +74,50 @@ def _late(name: str, side: Side) -> DataFrame:
     return recompute(job, {each: _late(each, side) for each in job.reads} | {t: side.frame(t) for t in lookups(job)})
 
 
-def outdated(job: Job, tables: Tables) -> DataFrame | None:
-    """Compute all rows that a job's inputs could give while some versions of what it looks up were unknown."""
-    looked_up = lookups(job)
-    if not looked_up:
+def outdated(job: Job, tables: Tables, side: Side) -> DataFrame | None:
+    """Compute all rows that a side can have given while some versions of what a job looks up had not landed.
+
+    An event surely knew the versions that landed in its own batch or in an earlier one, as landing commits versions
+    before events. So its row has the last of these, or a later one.
+    """
+    if not lookups(job):
         return None
-    # Without the versions after it, each version would never have ended.
-    endless = {name: tables[name].withColumn("valid_to", F.lit(None).cast("timestamp")) for name in looked_up}
-    unknown = {name: tables[name].limit(0) for name in looked_up}
-    return recompute(job, {**tables, **endless}).unionByName(recompute(job, {**tables, **unknown}))
+    if not side.steps:
+        return recompute(job, tables).limit(0)
+    # Jobs look up one table so far, for the events of one other.
+    (read,), (looked_up,) = job.reads, lookups(job)
+    table = table_named(looked_up)
+    key = str(table.versioned_by)
+    placed = _placed(tables[read], str(table_named(read).topic), side)
+    events = placed.withColumn("known", F.coalesce("place", F.lit(-1))).localCheckpoint()
+    knowing = events.select(key, "known").distinct()
+    versions = tables[looked_up].join(F.broadcast(knowing.select(key).distinct()), key, "left_semi")
+    seen = _placed(versions, str(table.topic), side).join(F.broadcast(knowing), key)
+    sure = F.when(F.col("place") <= F.col("known"), F.col("valid_from"))
+    later = Window.partitionBy(key, "known").orderBy("valid_from", *RECORD).rowsBetween(1, Window.unboundedFollowing)
+    seen = seen.withColumn("valid_to", F.first(sure, ignorenulls=True).over(later))
+    first = seen.groupBy(key, "known").agg(F.min(sure).alias("first_sure"))
+    without = events.join(first, [key, "known"], "left").filter("first_sure is null or event_time < first_sure")
+    rows = [
+        recompute(job, {**tables, read: _keyed(some, key), looked_up: _keyed(versions, key)})
+        for some, versions in ((events, seen), (without, seen.limit(0)))
+    ]
+    return rows[0].unionByName(rows[1]).withColumn(key, F.expr(f"substring({key}, {WIDTH + 1})"))
+
+
+def _keyed(rows: DataFrame, key: str) -> DataFrame:
+    """Put what is known before the key by which versions are looked up: each event finds those that it could know."""
+    return rows.withColumn(key, F.concat(F.format_string(f"%0{WIDTH}d", "known"), F.col(key)))
+
+
+def _placed(rows: DataFrame, topic: str, side: Side) -> DataFrame:
+    """Add the place of the batch in which each row landed on a side, or null."""
+    steps = [step[1:] for step in side.steps if step[0] == topic]
+    ranges = rows.sparkSession.createDataFrame(steps, "number int, low bigint, high bigint, place int")
+    within = (
+        (F.col("partition") == F.col("number")) & (F.col("offset") >= F.col("low")) & (F.col("offset") < F.col("high"))
+    )
+    return rows.join(F.broadcast(ranges), within, "left").drop("number", "low", "high")
 
 
 def corrected(rows: DataFrame, table: Table, found: Explained) -> DataFrame:

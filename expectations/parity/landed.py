@@ -1,7 +1,8 @@
 """Landed records: what became of each record of the log on two sides that have both read it.
 
 A record has one outcome: silver, or one of the tables in which landing sets records aside. A record without an outcome
-on one side was lost there, and one with two was counted twice: neither has a reason.
+on one side was lost there, and one with two was counted twice: neither has a reason. Nor has a duplicate without its
+first copy on the same side, which is a loss, nor a late record that arrived in time.
 """
 
 from functools import reduce
@@ -9,7 +10,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from config.declarations import Table
+from config.declarations import Table, table_named, topics
 from expectations.parity import reasons
 from expectations.parity.reasons import Explained
 from expectations.parity.rows import LEFT, RIGHT, compare
@@ -31,8 +32,15 @@ def compare_landed(left: Side, right: Side, table: Table) -> Explained:
     parity = compare(ours, theirs, table, key=RECORD, columns=(*table.stored, OUTCOME))
     if not parity.rows:
         return Explained(parity, parity.differing, {}, RECORD)
-    found = parity.differing.withColumn("reason", _reason()).withColumn(
-        "events", F.array_compact(F.array(F.coalesce(f"{LEFT}.event_id", f"{RIGHT}.event_id")))
+    shown = parity.differing
+    for name, side in ((LEFT, left), (RIGHT, right)):
+        shown = _with_proof(shown, name, side, table)
+    proved = F.col(f"{LEFT}_proved") & F.col(f"{RIGHT}_proved")
+    found = (
+        shown.withColumn("reason", F.when(proved, _reason()).otherwise(reasons.UNEXPLAINED))
+        .withColumn("events", F.array_compact(F.array(F.coalesce(f"{LEFT}.event_id", f"{RIGHT}.event_id"))))
+        .drop(f"{LEFT}_proved", f"{RIGHT}_proved")
+        .localCheckpoint()  # few rows, read several times
     )
     by_reason = {row["reason"]: row["count"] for row in found.groupBy("reason").count().collect()}
     return Explained(parity, found, by_reason, RECORD)
@@ -48,6 +56,49 @@ def _with_outcomes(side: Side, table: Table) -> DataFrame:
     ]
     silver = side.frame(table.name).select(*table.stored, F.lit(SILVER).alias(OUTCOME))
     return reduce(lambda rows, more: rows.unionByName(more, allowMissingColumns=True), [silver, *aside])
+
+
+def _with_proof(rows: DataFrame, name: str, side: Side, table: Table) -> DataFrame:
+    """Add whether each record, few of them, can have the outcome that it has on a side."""
+    outcome = F.col(f"{name}.{OUTCOME}")
+    late = _aside(side, table, LATE, rows.filter(outcome == LATE))
+    copies = _aside(side, table, DUPLICATES, rows.filter(outcome == DUPLICATES))
+    possible = _too_late(late, table).union(_after_another(copies, side, table)).distinct()
+    possible = possible.withColumn("possible", F.lit(True))
+    proved = F.col("possible").isNotNull() | ~F.coalesce(outcome.isin(LATE, DUPLICATES), F.lit(False))
+    found = rows.join(F.broadcast(possible), list(RECORD), "left")
+    return found.withColumn(f"{name}_proved", proved).drop("possible")
+
+
+def _aside(side: Side, table: Table, outcome: str, records: DataFrame) -> DataFrame:
+    """Return some records of a topic as a side has set them aside."""
+    (name,) = (each for each, of in SIDE_TABLES.items() if of == outcome)
+    if name not in side.tables:
+        return records.sparkSession.createDataFrame([], table_named(name).ddl)
+    of_topic = side.frame(name).filter(F.col("topic") == F.lit(table.topic))
+    return of_topic.join(F.broadcast(records.select(*RECORD)), list(RECORD), "left_semi")
+
+
+def _too_late(late: DataFrame, table: Table) -> DataFrame:
+    """Return the records that arrived later after their event than their topic allows."""
+    allowance = topics()[str(table.topic)].lateness.allowance
+    if allowance is None:
+        return late.select(*RECORD).limit(0)
+    return late.filter(F.col("arrival_time") - F.col("event_time") > F.lit(allowance)).select(*RECORD)
+
+
+def _after_another(copies: DataFrame, side: Side, table: Table) -> DataFrame:
+    """Return the duplicates whose first copy, another record, is in silver or among the late records of their side."""
+    firsts = side.frame(table.name).select(*RECORD, "event_id")
+    if "silver.late" in side.tables:
+        late = side.frame("silver.late").filter(F.col("topic") == F.lit(table.topic))
+        firsts = firsts.unionByName(late.select(*RECORD, "event_id"))
+    named = F.struct(*(F.col(f"first.{column}") for column in RECORD))
+    same = (F.col("copy.duplicate_of") == named) & (F.col("copy.event_id") == F.col("first.event_id"))
+    other = F.struct(*(F.col(f"copy.{column}") for column in RECORD)) != named
+    # The copies are broadcast, as they are few.
+    found = firsts.alias("first").join(F.broadcast(copies).alias("copy"), same & other)
+    return found.select(*(f"copy.{column}" for column in RECORD))
 
 
 def _reason() -> Column:

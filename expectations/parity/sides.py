@@ -1,9 +1,10 @@
 """Sides: what is compared, and which records of the log each side has read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
+from itertools import pairwise
 from operator import or_
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,6 +19,9 @@ from streaming.job import Job
 
 Ranges = Mapping[tuple[str, int], tuple[int, int]]
 """By topic and partition: the first offset that was read, and the first one that was not."""
+
+Step = tuple[str, int, int, int, int]
+"""Topic, partition, the first offset, the one after the last, and the place in the order in which batches landed."""
 
 LANDED = "silver.late"
 """A table that landing writes: its generation is that of every landed table."""
@@ -38,6 +42,9 @@ class Side:
 
     requested_until: Callable[[Job], datetime | None] = lambda _: None
     """Return the time before which `stream run --close` made the rows of a job's table final."""
+
+    steps: Sequence[Step] = ()
+    """The batches in which its records landed, if it looked versions up while they did; none if it knew all of them."""
 
     generation: int | None = None
     """The generation of silver and gold, if the side is one."""
@@ -61,6 +68,7 @@ def generation_side(spark: SparkSession, settings: Settings, target: TableGenera
         closed_until=lambda job: batch_log.closed_until(settings, job.name, target.of_job(job)),
         ranges=_landed_ranges(settings, target),
         requested_until=requested_until,
+        steps=_steps(settings, target.of_table(LANDED)),
         generation=target.of_table(LANDED),
         target=target,
     )
@@ -114,3 +122,25 @@ def _landed_ranges(settings: Settings, target: TableGenerations) -> Ranges:
     begins = ledger.landed_from(settings, ledger.LANDING, generation)
     whole = generation == FIRST or (generation == target.replay and target.starting == "earliest")
     return {place: (0 if whole else begins[place], end) for place, end in ends.items()}
+
+
+def _steps(settings: Settings, generation: int) -> list[Step]:
+    """Return the batches of a generation of which it is known when their records landed.
+
+    These are all but the batches of which records were redriven, which came into silver later, and the first one after
+    each reset, as the batch that the reset broke off can have landed some of its records.
+    """
+    every = [
+        row for row in ledger.entries(settings, [ledger.LANDING, ledger.REDRIVE]) if row["generation"] == generation
+    ]
+    entries = [row for row in every if row["job"] == ledger.LANDING]
+    batches = sorted({(row["epoch"], row["batch"]) for row in entries})
+    places = {batch: place for place, batch in enumerate(batches)}
+    unsure = {batch for before, batch in pairwise(batches) if before[0] != batch[0]}
+    redriven = {(row["topic"], row["partition"], row["from_offset"]) for row in every if row["job"] == ledger.REDRIVE}
+    return [
+        (row["topic"], row["partition"], row["from_offset"], row["to_offset"], places[row["epoch"], row["batch"]])
+        for row in entries
+        if (row["epoch"], row["batch"]) not in unsure
+        and (row["topic"], row["partition"], row["from_offset"]) not in redriven
+    ]

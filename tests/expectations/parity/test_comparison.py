@@ -1,6 +1,6 @@
 """Comparison: on tables computed from a few events, every honest difference has its reason, and no planted one has."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,7 +12,7 @@ from config.declarations import landed_tables, table_named
 from config.settings import Settings
 from expectations.parity.comparison import comparable_tables, compared
 from expectations.parity.reasons import DIMENSION, LATE, ONE_SIDED, UNEXPLAINED, Explained
-from expectations.parity.sides import Side
+from expectations.parity.sides import Side, Step
 from streaming.bounded import lookups, recompute
 from streaming.job import in_stages, jobs
 from streaming.landing.write import SIDE_TABLES
@@ -31,11 +31,16 @@ WRONG = {
     "gold.conversions": "amount_cents",
     "gold.order_status": "changes",
     "gold.ad_clicks": "product_id",
+    "silver.clicks_enriched": "tier",
 }
 """By table, a column that one row has another value in."""
 
+CHANGED_AFTER = (("clicks", 0, 0, 100, 1), ("users", 0, 0, 2, 0), ("users", 0, 2, 3, 2))
+"""The batches of a landing in which the last change of u2 landed after the clicks."""
+
 Rows = dict[str, list[dict[str, Any]]]
 Tables = Mapping[str, DataFrame]
+Steps = Sequence[Step]
 
 
 def events() -> Rows:
@@ -111,11 +116,11 @@ class Made:
                 found[job.writes[0]] = recompute(job, known).localCheckpoint()
         return found
 
-    def side(self, tables: Tables) -> Side:
+    def side(self, tables: Tables, steps: Steps = ()) -> Side:
         """Make a side of tables; what is late is in silver.late of the right one."""
         has_late = tables is not self.left
         late = [
-            {"topic": table_named(name).topic, **row}
+            {"topic": table_named(name).topic, **row, "arrival_time": row["event_time"] + timedelta(hours=1)}
             for name, rows in self.rows.items()
             for row in rows
             if row["event_id"] in LATE_ONES and has_late
@@ -124,7 +129,9 @@ class Made:
         beyond = BEYOND if has_late else set()
         ends = {name: sum(row["event_id"] not in beyond for row in rows) for name, rows in self.rows.items()}
         ranges = {(str(table_named(name).topic), 0): (0, end) for name, end in ends.items()}
-        return Side("", ({**tables, **aside}).__getitem__, frozenset({*tables, *aside}), lambda _: None, ranges)
+        return Side(
+            "", ({**tables, **aside}).__getitem__, frozenset({*tables, *aside}), lambda _: None, ranges, steps=steps
+        )
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +143,10 @@ def made(spark: SparkSession) -> Made:
 def compare(made: Made, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
     home = settings.at(tmp_path_factory.mktemp("compared"))
 
-    def compare(left: Tables, right: Tables, only: list[str] | None = None) -> dict[str, Explained]:
-        return compared(home, made.side(left), made.side(right), only=only)
+    def compare(
+        left: Tables, right: Tables, only: list[str] | None = None, steps: Steps = CHANGED_AFTER
+    ) -> dict[str, Explained]:
+        return compared(home, made.side(left), made.side(right, steps), only=only)
 
     return compare
 
@@ -169,21 +178,61 @@ def test_a_wrong_row_in_any_table_has_no_reason(
     assert {name: keys(each) for name, each in found.items()} == planted
 
 
+def test_a_wrong_row_of_enriched_clicks_has_no_reason(
+    made: Made, compare: Callable[..., Any], honest: dict[str, Explained]
+) -> None:
+    name = "silver.clicks_enriched"
+    spoiled, planted = spoil(made, name, honest[name])
+    found = compare(made.left, made.right | {name: spoiled}, only=[name])
+    assert keys(found[name]) == planted
+
+
+@pytest.mark.parametrize(
+    ("tier", "place", "reason"),
+    [
+        ("gold", 1, UNEXPLAINED),  # the change landed with the click: landing commits changes first
+        ("gold", None, DIMENSION),  # when it landed is not known
+        ("unknown", 2, UNEXPLAINED),  # it landed later, but an earlier one had landed before the click
+    ],
+)
+def test_an_older_version_is_a_reason_only_if_the_newer_one_can_have_landed_after_the_event(
+    made: Made, compare: Callable[..., Any], tier: str, place: int | None, reason: str
+) -> None:
+    name = "silver.clicks_enriched"
+    rows = made.right[name].toArrow().to_pylist()
+    (view,) = (row for row in rows if row["event_id"] == "v3")
+    view |= {"tier": tier, "tier_event_id": "n2" if tier == "gold" else None}
+    steps = [*CHANGED_AFTER[:2], *([("users", 0, 2, 3, place)] if place is not None else [])]
+    found = compare(made.left, made.right | {name: made.typed(name, rows)}, only=[name], steps=steps)[name]
+    assert {row.left.event_id: row.reason for row in found.rows.collect() if row.reason != LATE} == {"v3": reason}
+
+
+def test_a_side_that_knew_all_versions_has_no_older_one(made: Made, compare: Callable[..., Any]) -> None:
+    found = compare(made.left, made.right, only=["silver.clicks_enriched"], steps=())["silver.clicks_enriched"]
+    assert keys(found) == {str([0, row["offset"]]) for row in made.rows["silver.clicks"] if row["event_id"] == "v3"}
+
+
 def spoil(made: Made, name: str, honest: Explained) -> tuple[DataFrame, set[str]]:
     """Change a row, if possible one with a late event; double another one, remove a third, and add one."""
-    table = table_named(name)
+    key = honest.key
     rows = made.right[name].toArrow().to_pylist()
-    differing = {key_of(row, table.key) for row in honest.rows.select(*table.key).toArrow().to_pylist()}
-    rows.sort(key=lambda row: key_of(row, table.key) not in differing)
+    differing = {key_of(row, key) for row in honest.rows.select(*key).toArrow().to_pylist()}
+    rows.sort(key=lambda row: key_of(row, key) not in differing)
     first, twice, missing, others = rows[0], rows[1:2], rows[2:3], rows[3:]
-    value, last = first[WRONG[name]], table.key[-1]
+    value = first[WRONG[name]]
     changed = first | {WRONG[name]: "none" if isinstance(value, str) else 1000}
-    other_key: dict[str, Any] = (
-        {"user_id": "none"} if name == "gold.sessions" else {last: 99 if last == "rank" else "none"}
-    )
-    wrong = [changed, first | other_key, *twice]
+    wrong = [changed, first | other_key(made, name), *twice]
     spoiled = made.typed(name, [*wrong, *twice, *others]).localCheckpoint()
-    return spoiled, {key_of(row, table.key) for row in (*wrong, *missing)}
+    return spoiled, {key_of(row, key) for row in (*wrong, *missing)}
+
+
+def other_key(made: Made, name: str) -> dict[str, Any]:
+    """Return the key of a row too many; that of an enriched click belongs to a record that is late."""
+    if name == "silver.clicks_enriched":
+        (late,) = (row["offset"] for row in made.rows["silver.clicks"] if row["event_id"] == "v-late")
+        return {"offset": late}
+    last = {"gold.sessions": "user_id", "gold.ad_clicks": "click_event_id"}.get(name, table_named(name).key[-1])
+    return {last: 99 if last == "rank" else "none"}
 
 
 def key_of(row: dict[str, Any], key: Any) -> str:

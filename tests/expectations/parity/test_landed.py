@@ -18,6 +18,9 @@ CLICKS = table_named("silver.clicks")
 Records = dict[int, str]
 """By offset, `silver`, or the table in which a record was set aside."""
 
+ARRIVED = {"silver.late": timedelta(minutes=11)}
+"""By table, how long after their events its records arrived, if not at once."""
+
 
 @pytest.fixture
 def side(spark: SparkSession) -> Callable[..., Side]:
@@ -39,6 +42,9 @@ def side(spark: SparkSession) -> Callable[..., Side]:
 def row(table: Any, offset: int, dwell_ms: int) -> tuple[Any, ...]:
     known = {"event_id": f"e{offset}", "offset": offset, "partition": 0, "topic": "clicks", "dwell_ms": dwell_ms}
     known |= {"event_time": NOON + timedelta(seconds=offset)}
+    known |= {"arrival_time": NOON + timedelta(seconds=offset) + ARRIVED.get(table.name, timedelta(0))}
+    if table.name == "silver.duplicates":
+        known |= {"event_id": "e3", "duplicate_of": (0, 3)}
     return tuple(known.get(name) for name in table.stored)
 
 
@@ -78,3 +84,27 @@ def test_a_record_with_other_content_or_two_outcomes_has_no_reason(side: Callabl
     assert set(told(compare_landed(side(SILVER), side(SILVER, views=2), CLICKS)).values()) == {UNEXPLAINED}
     assert told(compare_landed(side(SILVER), side(SILVER, {1: "silver"}), CLICKS)) == {1: UNEXPLAINED}
     assert told(compare_landed(side(SILVER), side(SILVER, {1: "late"}), CLICKS)) == {1: UNEXPLAINED}
+
+
+def test_a_duplicate_without_its_first_copy_has_no_reason(side: Callable[..., Side]) -> None:
+    for first, reason in (("late", DUPLICATE), ("quarantined", UNEXPLAINED)):
+        other = SILVER | {2: "duplicates", 3: first}
+        assert told(compare_landed(side(SILVER), side(other), CLICKS))[2] == reason
+    lost = dict.fromkeys((0, 1), "silver") | {2: "duplicates"}
+    for left, right in ((SILVER, lost), (lost, SILVER)):
+        assert told(compare_landed(side(left), side(right), CLICKS)) == {2: UNEXPLAINED, 3: UNEXPLAINED}
+
+
+def test_the_first_copy_may_lie_before_what_both_sides_have_read(side: Callable[..., Side]) -> None:
+    whole = {0: "silver", 3: "silver"}
+    other = {3: "silver", 5: "duplicates"}
+    assert told(compare_landed(side(whole | {5: "silver"}, low=4), side(other), CLICKS)) == {5: DUPLICATE}
+
+
+def test_a_late_record_that_arrived_in_time_has_no_reason(
+    side: Callable[..., Side], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = SILVER | {1: "late"}
+    monkeypatch.setitem(ARRIVED, "silver.late", timedelta(minutes=10))
+    assert told(compare_landed(side(SILVER), side(late), CLICKS)) == {1: UNEXPLAINED}
+    assert told(compare_landed(side(late), side(SILVER), CLICKS)) == {1: UNEXPLAINED}
