@@ -122,7 +122,7 @@ def test_stopped_in_the_middle_the_truth_is_what_was_sent(log: Settings) -> None
             yield record
 
     before, told = ends(log, plan), new_truth(plan)
-    paced.send(log, paced.at_rate(arriving(), 100_000, stop), told, lambda _: None)
+    paced.send(log, paced.at_rate(arriving(), 100_000, stop), told, lambda _: None, stop)
     sent = sum(ends(log, plan).values()) - sum(before.values())
     truth.write(log, plan, told)  # for whoever else looks into this log
     assert sent == sum(told.records.values()) == 1_234
