@@ -3,6 +3,9 @@
 A dead letter never contains the record, which may be anything, personal data included, while dead letters are kept
 forever. Its bytes stay where they came from, at `origin`, for as long as that topic keeps them; the hash and the length
 tell whether what is found there is the same record.
+
+A record that was routed again after a fix gets a second dead letter, with the same id and a reason that says so. The
+last dead letter of an id therefore tells how the record stands.
 """
 
 import hashlib
@@ -14,6 +17,9 @@ from streaming.kafka.consumer import Record
 
 _NAMESPACE = UUID("0d5e2a5c-7f0e-4b0e-9a53-5d3f4a6f8f11")
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999; a producer may set any timestamp
+
+REDRIVEN = "redriven: "
+"""How the reason begins of a dead letter that says that its record is none any more."""
 
 
 def dead_letter(record: Record, reason: str) -> bytes:

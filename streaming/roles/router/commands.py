@@ -12,10 +12,12 @@ from config.settings import load_settings
 from config.terminal import Terminal
 from streaming.kafka.consumer import Progress
 from streaming.kafka.waiting import waiting_for_kafka
-from streaming.roles.router.router import Counts, run
+from streaming.roles.router.redrive import Redriven, redrive
+from streaming.roles.router.router import CLEAN, SOURCE, Counts, run
 
 app = typer.Typer()
 console = Terminal()
+GONE_SHOWN = 10
 
 
 @app.command()
@@ -24,14 +26,23 @@ def route(
     accept_loss: Annotated[
         str | None, typer.Option(metavar="REASON", help="Go on after records that Kafka deleted before they were read.")
     ] = None,
+    dead_letters: Annotated[
+        bool, typer.Option("--dead-letters", help="Route the records of dead letters again, after a fix; then stop.")
+    ] = False,
 ) -> None:
     """Route raw clicks to `clicks`, exactly once: drop bots and broken records, redact personal data.
 
     Run it in several terminals to share the partitions. Ctrl-C stops it after a transaction; the next run continues.
 
     Example: lakehouse route --until-caught-up
+    Example: lakehouse route --dead-letters
     """
     settings = load_settings()
+    if dead_letters:
+        with console.status("Routing dead letters again …"):
+            redriven = redrive(settings)
+        _print_redriven(redriven)
+        return
     if console.is_terminal:
         with Live(console=console, refresh_per_second=4) as live:
             progress, counts = run(
@@ -54,6 +65,18 @@ def summary(progress: Progress, counts: Counts) -> str:
         f"{progress.records:,} records in {progress.seconds:.1f} s ({rate:,.0f}/s): {counts.kept:,} kept, "
         f"{counts.dropped.total():,} dropped, of these {counts.dead:,} to dead_letter; {progress.lag:,} waiting."
     )
+
+
+def _print_redriven(redriven: Redriven) -> None:
+    console.print(f"{redriven.kept:,} → {CLEAN}; they arrive after all others.")
+    for reason, count in sorted(redriven.dropped.items()):
+        console.print(f"{count:,} dropped, {reason}")
+    for reason, count in sorted(redriven.still.items()):
+        console.print(f"{count:,} stay dead letters, {reason}")
+    if redriven.gone:
+        some = ", ".join(f"{SOURCE}/{partition}/{offset}" for partition, offset in redriven.gone[:GONE_SHOWN])
+        more = f" and {len(redriven.gone) - GONE_SHOWN:,} more" if len(redriven.gone) > GONE_SHOWN else ""
+        console.print(f"{len(redriven.gone):,} are gone, {SOURCE} no longer has their bytes: {some}{more}")
 
 
 def _table(progress: Progress, counts: Counts) -> Table:

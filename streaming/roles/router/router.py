@@ -17,7 +17,7 @@ from streaming.kafka.dead_letter import dead_letter
 from streaming.kafka.transactions import Message, Transactions, process_id
 from streaming.roles.router.contract import contract
 from streaming.roles.router.page_rate import PageRate
-from streaming.roles.router.routing import route
+from streaming.roles.router.routing import Decision, route
 
 SOURCE, CLEAN, DEAD = "clicks_raw", "clicks", "dead_letter"
 NAME = "route"
@@ -41,12 +41,37 @@ class _PartitionState:
     """The next offset it expects; if the partition continues elsewhere, the state has to be rebuilt."""
 
 
+class ClickWriter:
+    """Turns a record that is kept into the message to write to `clicks`."""
+
+    def __init__(self, settings: Settings, same_partitions: bool) -> None:
+        self._headers, self._same_partitions = settings.router.headers, same_partitions
+        self._max_bytes = settings.kafka.max_record_bytes - 1024
+
+    def click(self, record: Record, decision: Decision) -> tuple[Decision, Message | None]:
+        """Return the decision and the message of a kept record; one that has become too large is a dead letter."""
+        if decision.outcome != "kept":
+            return decision, None
+        key, headers = decision.user.encode(), self._kept_headers(record) if record.headers else []
+        if _size(key, decision.value, headers) > self._max_bytes:
+            return Decision("dead", "too large after redaction"), None
+        # The partition stays, also if the edge used another key: arrivals keep their order within it.
+        partition = record.partition if self._same_partitions else None
+        return decision, Message(CLEAN, partition, key, decision.value, headers, record.timestamp)
+
+    def _kept_headers(self, record: Record) -> list[tuple[str, bytes]]:
+        return [
+            (name, value)
+            for name, value in record.headers
+            if value and name in self._headers and re.fullmatch(self._headers[name].encode(), value)
+        ]
+
+
 class Router:
     """Route batches; each batch is one transaction."""
 
-    def __init__(self, settings: Settings, transactions: Transactions, same_partitions: bool) -> None:
-        self._settings, self._transactions, self._same_partitions = settings, transactions, same_partitions
-        self._max_bytes = settings.kafka.max_record_bytes - 1024
+    def __init__(self, settings: Settings, transactions: Transactions, clicks: ClickWriter) -> None:
+        self._settings, self._transactions, self._clicks = settings, transactions, clicks
         self._states: dict[TopicPartition, _PartitionState] = {}
         self.counts = Counts()
 
@@ -70,31 +95,18 @@ class Router:
 
     def _messages(self, source: TopicPartition, records: list[Record], counts: Counts) -> Iterator[Message]:
         state, declared = self._states[source], contract()
-        partition = source.partition if self._same_partitions else None
         for record in records:
-            outcome, reason, user, value = route(declared, state.page_rate, record.offset, record.value)
-            key = user.encode()
-            headers = self._headers(record) if record.headers else []
-            if outcome == "kept" and _size(key, value, headers) > self._max_bytes:
-                outcome, reason = "dead", "too large after redaction"
-            if outcome == "kept":
+            decision = route(declared, state.page_rate, record.offset, record.value)
+            decision, click = self._clicks.click(record, decision)
+            if click:
                 counts.kept += 1
-                # The partition stays, also if the edge used another key: arrivals keep their order within it.
-                yield Message(CLEAN, partition, key, value, headers, record.timestamp)
+                yield click
                 continue
-            counts.dropped[reason] += 1
-            if outcome == "dead":
+            counts.dropped[decision.reason] += 1
+            if decision.outcome == "dead":
                 counts.dead += 1
-                yield Message(DEAD, None, None, dead_letter(record, reason), [], record.timestamp)
+                yield Message(DEAD, None, None, dead_letter(record, decision.reason), [], record.timestamp)
         state.next_offset = records[-1].offset + 1
-
-    def _headers(self, record: Record) -> list[tuple[str, bytes]]:
-        declared = self._settings.router.headers
-        return [
-            (name, value)
-            for name, value in record.headers
-            if value and name in declared and re.fullmatch(declared[name].encode(), value)
-        ]
 
     def _rebuilt_page_rate(self, partition: TopicPartition, offset: int) -> PageRate:
         """Reread the records before an offset on which the page rate depends."""
@@ -104,7 +116,7 @@ class Router:
         with closing(KafkaConsumer(**options)) as reader:
             reader.assign([partition])
             reader.seek(partition, max(offset - rules.bot_reach, reader.beginning_offsets([partition])[partition]))
-            for record in _records_before(reader, partition, offset):
+            for record in records_before(reader, partition, offset):
                 route(contract(), page_rate, record.offset, record.value)
         return page_rate
 
@@ -113,7 +125,14 @@ def _size(key: bytes, value: bytes, headers: list[tuple[str, bytes]]) -> int:
     return len(key) + len(value) + sum(len(name) + len(content) for name, content in headers)
 
 
-def _records_before(reader: KafkaConsumer, partition: TopicPartition, end: int) -> Iterator[Record]:
+def same_partitions(settings: Settings) -> bool:
+    """Return whether raw and clean clicks have equally many partitions, so that a record can keep its own."""
+    partitions = Counter(topic for topic, _ in end_offsets(settings, [SOURCE, CLEAN]))
+    return partitions[SOURCE] == partitions[CLEAN]
+
+
+def records_before(reader: KafkaConsumer, partition: TopicPartition, end: int) -> Iterator[Record]:
+    """Read the records from the reader's position up to an offset."""
     while (position := reader.position(partition)) < end:
         polled = reader.poll(timeout_ms=_REREAD_SECONDS * 1000, max_records=5_000)
         yield from (record for record in polled.get(partition, ()) if record.offset < end)
@@ -139,12 +158,11 @@ def run(
     """Route as one process of the group until `stop` is set, or until the group has reached the current end offsets."""
     ensure_topics(settings)
     gc.freeze()  # exclude imported objects from garbage collection: 10 % more records per second
-    partitions = Counter(topic for topic, _ in end_offsets(settings, [SOURCE, CLEAN]))
     with (
         process_id(settings, NAME) as id_,
         closing(Transactions(settings, NAME, id_, settings.router.transaction_seconds)) as transactions,
     ):
-        router = Router(settings, transactions, partitions[SOURCE] == partitions[CLEAN])
+        router = Router(settings, transactions, ClickWriter(settings, same_partitions(settings)))
         progress = consume(
             settings,
             group(settings),
