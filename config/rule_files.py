@@ -17,8 +17,11 @@ FORMS = {
     "reference": ("column", "refers_to"),
     "freshness": ("newest", "behind", "at_most"),
     "bounds": ("measure", "between"),
-    "gap": ("hours_of", "busy"),
+    "gap": ("hours_of", "busy", "closed"),
 }
+OPTIONAL = {"closed": "false"}
+"""Keys that a rule may leave out, with their values then."""
+
 SEVERITIES = {"row": ["quarantine", "fail", "warn"]}
 
 
@@ -73,7 +76,9 @@ def _entry(file: Path, node: yaml.MappingNode) -> Entry:
         values[key.value], lines[key.value] = value.value, _line(value)
     for key in keys:
         if key not in values:
-            raise _wrong(file, _line(node), f"the rule has no '{key}'")
+            if key not in OPTIONAL:
+                raise _wrong(file, _line(node), f"the rule has no '{key}'")
+            values[key], lines[key] = OPTIONAL[key], _line(node)
     entry = Entry(file, form, values, lines)
     entry.check("severity", entry["severity"], SEVERITIES.get(form, ["fail", "warn"]), "severity")
     return entry

@@ -144,11 +144,14 @@ def _bounds(entry: Entry, table: Table) -> TableRule:
 
 
 def _gap(entry: Entry, table: Table) -> TableRule:
-    """Find hours without a row between two busy hours; an empty hour next to a quiet one is no gap."""
-    column, busy = entry["hours_of"], entry["busy"]
+    """Find hours without a row between two busy hours; quiet neighbours or closing hours are no gap."""
+    column, busy, closed = entry["hours_of"], entry["busy"], entry["closed"]
     entry.check("hours_of", column, list(table.columns), f"{table.name} has no column")
     if not busy.isdecimal():
         raise entry.wrong("busy", f"'{busy}': it should be a number of rows, like 200")
+    for name in columns_in(closed):
+        entry.check("closed", name, ["hour"], "it is an expression on the start of an hour, 'hour', and has no")
+    closed = closed.replace("{", "{{").replace("}", "}}")
     hours = f"select date_trunc('hour', {column}) as hour, count(*) as rows from {BATCH} group by 1"  # noqa: S608
     neighbours = (
         "select lag(hour) over (order by hour) as last_before, hour as first_after, "  # noqa: S608
@@ -156,7 +159,9 @@ def _gap(entry: Entry, table: Table) -> TableRule:
     )
     query = (
         f"select last_before, first_after from ({neighbours}) "  # noqa: S608
-        f"where rows >= {busy} and first_after > last_before + interval 1 hour"
+        f"where rows >= {busy} and first_after > last_before + interval 1 hour and exists("
+        "sequence(last_before + interval 1 hour, first_after - interval 1 hour, interval 1 hour), "
+        f"hour -> not coalesce({closed}, false))"
     )
     return _written(entry, table, query, None)
 

@@ -77,6 +77,7 @@ def test_landing_is_compared_with_the_ledger_by_the_term_it_counts() -> None:
         ("newest: event_time", "newest: evnt_time", 12, "no column 'evnt_time': did you mean 'event_time'?"),
         ("at_most: 1 hour", "at_most: soon", 14, "it should be like '2 hours'"),
         ("busy: 2", "busy: many", 19, "'many': it should be a number of rows"),
+        ("  busy: 2\n", "  busy: 2\n  closed: hour(at) < 6\n", 20, "has no 'at': allowed: hour"),
         ("severity: fail", "severity: quarantine", 4, "severity 'quarantine': allowed: fail, warn"),
         ("  at_most: 1 hour\n", "  at_most: 1 hour\n  measure: 1\n", 15, "unknown key 'measure'"),
     ],
@@ -97,7 +98,7 @@ def test_each_form_finds_what_breaks_it_and_nothing_else(spark: SparkSession, fi
     payments = [paid.format(2, "'o1'", 50, "10:00:00"), paid.format(3, "'o9'", 60, "10:30:00")]
     payments.append(paid.format(4, "null", 70, "09:00:00"))
     spark.sql(" union all ".join(payments)).createOrReplaceTempView(view("silver.payments"))
-    assert found(spark, file, "order_known") == [{"event_id": "e3", "order_id": "o9"}]
+    assert [(row["event_id"], row["order_id"]) for row in found(spark, file, "order_known")] == [("e3", "o9")]
     assert [row["measure"] for row in found(spark, file, "mostly_large")] == [60.0]
     assert [str(row["newest"]) for row in found(spark, file, "up_to_date")] == ["2026-01-05 10:30:00"]
     assert found(spark, file, "key_unique") == []
@@ -123,6 +124,26 @@ def test_an_hour_is_missing_between_busy_ones_only(spark: SparkSession, file: Pa
     assert missing(8, 8, 9, 10, 10) == []
     assert missing(8, 8, 10, 10, 11) == ["08-10"]
     assert missing(1, 8, 8, 9, 9, 12) == []  # a straggler, and the end of the day
+
+
+@pytest.mark.parametrize(
+    ("closed", "gaps"),
+    [
+        ("hour(hour) between 9 and 10", []),
+        ("hour(hour) = 9", ["08-11"]),  # the shop opened at ten
+        ("date(hour) = '2026-01-05'", []),
+        ("date(hour) = '2026-01-06'", ["08-11"]),
+        ("hour >= timestamp'2026-01-05 09:00:00' and hour < timestamp'2026-01-05 11:00:00'", []),
+        ("null", ["08-11"]),
+    ],
+)
+def test_hours_at_which_the_shop_is_closed_are_not_missing(
+    spark: SparkSession, file: Path, closed: str, gaps: list[str]
+) -> None:
+    file.write_text(GOOD.replace("  busy: 2\n", f'  busy: 2\n  closed: "{closed}"\n'))
+    rows = ", ".join(f"timestamp'2026-01-05 {hour}:30:00'" for hour in ("08", "08", "11", "11"))
+    spark.sql(f"select explode(array({rows})) as event_time").createOrReplaceTempView(view("silver.payments"))
+    assert [f"{row['last_before']:%H}-{row['first_after']:%H}" for row in found(spark, file, "no_hour_missing")] == gaps
 
 
 def test_freshness_by_the_clock(spark: SparkSession, file: Path) -> None:
