@@ -7,7 +7,10 @@ import pytest
 
 from config.floors import FLOORS, ROOT
 
-SHARED = {"warehouse", "checkpoints", "locks", "replays", "redrive", "comparisons", "imports"}
+SHARED = {
+    *("warehouse", "checkpoints", "locks", "replays", "resets", "redrive", "comparisons", "imports"),
+    *("ledger_proofs", "set_aside.json"),
+}
 ABOVE = FLOORS[FLOORS.index("lake") + 1 :]
 
 
@@ -30,7 +33,10 @@ def test_no_module_above_the_lake_builds_a_path_to_shared_state() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("line", ["x = settings.warehouse", 'x = self.settings.home / "checkpoints" / job'])
+@pytest.mark.parametrize(
+    "line",
+    ["x = settings.warehouse", *(f'x = self.settings.home / "{name}" / job' for name in sorted(SHARED))],
+)
 def test_a_path_to_shared_state_is_found(line: str) -> None:
     assert list(paths_to_shared_state(f"import os\n{line}\n"))
 

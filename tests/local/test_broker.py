@@ -89,7 +89,7 @@ def test_retention_is_as_declared_and_data_survive_a_stop_and_a_dead_pid(fresh_h
         # On the broker of all tests the simulator has switched retention by time off.
         assert kept(fresh_home) == {name: topic.retention for name, topic in topics().items()}
         producer = KafkaProducer(**python_options(fresh_home))
-        producer.send("clicks", value=b"kept", partition=2).get(timeout=20)
+        producer.send("clicks", value=b"kept", partition=2).get(timeout=300)
         producer.close()
 
         assert broker.stop() == first

@@ -52,7 +52,7 @@ def send(settings: Settings, *events: dict[str, Any] | bytes | None, topic: str 
     with closing(KafkaProducer(**python_options(settings))) as producer:
         for event in events:
             key, value = (event["order_id"], written(event)) if isinstance(event, dict) else ("o1", event)
-            producer.send(topic, value, key=key.encode()).get(timeout=30)
+            producer.send(topic, value, key=key.encode()).get(timeout=300)
 
 
 def committed(settings: Settings, topic: str) -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ def test_a_log_that_is_silent_is_not_waited_for_and_the_next_try_counts_once(
 def test_the_next_producer_of_an_id_ends_what_the_last_one_left(settings: Settings, topic: str):
     with closing(Transactions(settings, "test", topic)) as left:
         left._producer.begin_transaction()
-        left._producer.send(topic, b"half done").get(timeout=30)
+        left._producer.send(topic, b"half done").get(timeout=300)
         with closing(Transactions(settings, "test", topic)) as next_one:
             write(next_one, topic, "done")
         with pytest.raises(RetryBatchError):

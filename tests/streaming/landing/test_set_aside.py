@@ -40,7 +40,7 @@ def log(fresh_home: Settings) -> Iterator[Settings]:
         with closing(KafkaProducer(**python_options(fresh_home))) as producer:
             for number, product in enumerate(("p1", POISON, "p3")):
                 value = json.dumps(click(f"e{number}", now, product_id=product), separators=(",", ":")).encode()
-                producer.send("clicks", value, key=b"u1", partition=0).get(timeout=30)
+                producer.send("clicks", value, key=b"u1", partition=0).get(timeout=300)
         yield fresh_home
     finally:
         broker.stop()

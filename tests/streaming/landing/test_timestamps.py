@@ -51,7 +51,7 @@ def send(home: Settings, *clicks: tuple[str, datetime, int]) -> list[int | None]
         for event_id, event_time, stamp in clicks:
             value = json.dumps(click(event_id, event_time), separators=(",", ":")).encode()
             try:
-                sent = producer.send("clicks", value, b"u1", partition=0, timestamp_ms=stamp).get(timeout=30)
+                sent = producer.send("clicks", value, b"u1", partition=0, timestamp_ms=stamp).get(timeout=300)
                 accepted.append(sent.timestamp)
             except (KafkaError, ValueError, OverflowError):
                 accepted.append(None)
