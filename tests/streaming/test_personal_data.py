@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from raw_clicks import raw
 
 from config.declarations import Column, Table
-from config.kafka import keep_records_of_any_age, python_options
+from config.kafka import keep_records_of_any_age, let_producers_stamp, python_options
 from config.settings import Settings
 from expectations.quarantine.redrive import redrive
 from lake.location import Location
@@ -55,6 +55,7 @@ def send(producer: Any, topic: str, value: bytes, key: bytes | None, headers: An
 def home(fresh_home: Settings) -> Iterator[Settings]:
     broker = Broker(fresh_home)
     broker.start()
+    let_producers_stamp(fresh_home)
     keep_records_of_any_age(fresh_home, ["clicks_raw"])
     try:
         yield fresh_home
