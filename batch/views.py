@@ -2,7 +2,7 @@
 
 from batch import publications
 from batch.segments import path
-from config.declarations import table_named
+from config.declarations import Table, table_named
 from config.settings import Settings
 from lake.location import table_location
 from lake.views import delta
@@ -11,8 +11,16 @@ from lake.views import delta
 def views(settings: Settings) -> dict[str, str]:
     """Write a query for each published table, by its name in the layer `batch`."""
     served = publications.served(settings)
-    names = served.tables if served else ()
-    return {f"batch.{name.partition('.')[2]}": _published(settings, name) for name in names}
+    return {_name(table): _published(settings, table) for table in (served.tables if served else ())}
+
+
+def names(table: Table) -> list[str]:
+    """Name the view of a gold table, which is declared also before the first publication."""
+    return [_name(table.name)] if table.layer == "gold" else []
+
+
+def _name(table: str) -> str:
+    return f"batch.{table.partition('.')[2]}"
 
 
 def _published(settings: Settings, name: str) -> str:

@@ -1,7 +1,8 @@
 """Floors: a module imports its own floor or a lower one; `python -m config.floors` lists every import that does not.
 
-`make lint` runs it. Code on a higher floor is reached only by discovery: jobs, commands and views are found by their
-files, so a feature is removed by deleting its files.
+`make lint` runs it. Discovery is the only way up: code on a higher floor is found by the name of its file
+(`config.discovery.provided`, and the jobs, commands and demo steps), never named by a string, so a feature is removed
+by deleting its files.
 """
 
 import ast

@@ -1,6 +1,5 @@
 """The catalog: a metastore view for every table, for dbt, SQL clients and notebooks."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -15,7 +14,7 @@ from config.files import DamagedFileError, decode, write_whole
 from config.locks import exclusive
 from config.settings import ROOT, Settings
 from config.spark import session
-from lake.views import all_generations, described, views
+from lake.views import all_generations, described, feature_names, views
 from local.catalog import Catalog
 
 
@@ -93,15 +92,12 @@ def _put(spark: SparkSession, name: str, query: str) -> None:
 
 
 def _names(table: Table) -> dict[str, dict[str, str]]:
-    """Name a table and, for a gold table, what dbt merges: its generations and its batch form; with their columns."""
+    """Name a table and, for a gold table, what dbt merges: all generations, what features add; with the columns."""
     columns = {name: column.type for name, column in table.columns.items()}
     if table.layer != "gold":
         return {table.name: columns}
     found = {table.name: columns, all_generations(table): columns | {"generation": "int"}}
-    # Looked up one after the other: find_spec fails for a module of a package that does not exist.
-    if importlib.util.find_spec("batch") and importlib.util.find_spec("batch.views"):
-        found[f"batch.{table.name.partition('.')[2]}"] = columns
-    return found
+    return found | dict.fromkeys(feature_names(table), columns)
 
 
 def _empty(columns: dict[str, str]) -> str:

@@ -1,25 +1,30 @@
 """Views: the SQL behind every name that readers can query: the served generation, and what is derived from it."""
 
-import importlib
-import importlib.util
+from types import ModuleType
 
 from config.declarations import Table, tables
+from config.discovery import provided
 from config.settings import Settings
 from lake import generations
 from lake.location import Location, table_location
-
-FEATURES = ("batch.views",)
-"""Modules of higher floors that add views; each is optional and discovered by its file."""
 
 
 def views(settings: Settings) -> dict[str, str]:
     """Return the query behind every name: those of the tables, and those that features add."""
     found = table_views(settings)
-    for module in FEATURES:
-        # One after the other: find_spec cannot even look for a module in a package that does not exist.
-        if importlib.util.find_spec(module.partition(".")[0]) and importlib.util.find_spec(module):
-            found |= importlib.import_module(module).views(settings)
+    for module in _features():
+        found |= module.views(settings)
     return found
+
+
+def feature_names(table: Table) -> list[str]:
+    """Name the views with a table's columns that features add, also before they have written it."""
+    return [name for module in _features() for name in module.names(table)]
+
+
+def _features() -> list[ModuleType]:
+    """Find the other packages with a file views.py, which has `views` and `names`."""
+    return [module for module in provided("views") if module.__name__ != __name__]
 
 
 def described(name: str) -> str:
