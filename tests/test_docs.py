@@ -73,6 +73,20 @@ def test_every_command_is_documented_as_it_is():
     assert not missing
 
 
+def test_the_documented_defaults_are_those_of_the_options():
+    documented = sections(DOCS / "commands.md", "###")
+    wrong = []
+    for name, command in commands().items():
+        shown = dict(re.findall(r"^\| `(--[a-z-]+)` \|(?: (\S*))? \| ", documented[f"`{name}`"], re.MULTILINE))
+        for each in (each for each in command.params if each.opts[0] in shown):
+            flag = "yes" if each.default else "no"
+            value = "" if each.default is None else str(each.default).split()[0]
+            wanted = (flag,) if each.is_flag else (value,) if value else ("", "required", "none")
+            if shown[each.opts[0]].strip("`") not in wanted:
+                wrong.append(f"{name} {each.opts[0]}: {shown[each.opts[0]]!r}, not {wanted}")
+    assert wrong == []
+
+
 def test_no_command_is_documented_that_does_not_exist():
     assert {name.strip("`") for name in sections(DOCS / "commands.md", "###")} == set(commands())
 
