@@ -1,10 +1,12 @@
-"""The runner: when it stops by itself."""
+"""The runner: when it stops by itself, what it counts, and when it starts a job again."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from config.errors import LakehouseError
 from config.settings import Settings
 from lake import generations
 from lake.location import Location
@@ -30,3 +32,83 @@ def test_a_runner_stops_before_the_next_batch_once_another_generation_is_served(
         process(no_rows, 1)
     assert (written, stops.superseded) == ([0], True)
     assert stops._stopping.is_set()
+
+
+@dataclass
+class Rows:
+    """A micro-batch whose session has only a configuration."""
+
+    conf: dict[str, object]
+
+    @property
+    def sparkSession(self) -> Any:
+        return SimpleNamespace(conf=SimpleNamespace(set=self.conf.__setitem__))
+
+
+@pytest.fixture
+def landing(fresh_home: Settings) -> tuple[Runner, Checkpoint]:
+    """A runner without a session, and a checkpoint whose batch 0 has read 30,000 records of one partition."""
+    no_session: Any = None
+    checkpoint = Checkpoint(1, Location(str(fresh_home.home)))
+    (checkpoint.location / "sources" / "0" / "0").write('v1\n{"clicks":{"0":0}}')
+    (checkpoint.location / "offsets" / "0").write('v1\n{}\n{"clicks":{"0":30000}}')
+    (checkpoint.location / "offsets" / "1").write('v1\n{}\n{"clicks":{"0":30010}}')
+    return Runner(fresh_home, no_session), checkpoint
+
+
+def test_records_of_the_log_are_counted_and_a_large_batch_is_compiled(landing: tuple[Runner, Checkpoint]) -> None:
+    runs, checkpoint = landing
+    rows: Any = Rows({})
+    assert runs._records(job_named("landing"), checkpoint, rows, 0) == 30_000
+    assert rows.conf["spark.sql.codegen.wholeStage"] is True
+    assert runs._records(job_named("landing"), checkpoint, rows, 1) == 10
+    assert rows.conf["spark.sql.codegen.wholeStage"] is False
+    rows.conf.clear()
+    assert runs._records(job_named("sessions"), checkpoint, rows, 0) == 0
+    assert rows.conf == {}
+
+
+def test_a_batch_that_failed_too_often_refuses_its_job_but_not_a_replay(
+    landing: tuple[Runner, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, checkpoint = landing
+    refused = LakehouseError("failed 3 times")
+    monkeypatch.setattr(runner, "failing_too_often", lambda *_: refused)
+    assert runs._too_often(job_named("landing"), checkpoint) is refused
+    runs.target = replace(runs.target, replay=2)
+    assert runs._too_often(job_named("landing"), checkpoint) is None
+
+
+def test_a_job_is_started_again_once_for_a_counted_failure(
+    landing: tuple[Runner, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, _ = landing
+    started: list[bool] = []
+    monkeypatch.setattr(runs, "_started", lambda _, **how: started.append(how["retry"]))
+    failed: Any = SimpleNamespace(
+        job=job_named("landing"), query=SimpleNamespace(exception=lambda: None), waiting_since=None
+    )
+    runs._again(failed)
+    assert started == []
+    runs._counted["landing"] = True
+    runs._again(failed)
+    runs._again(failed)
+    assert started == [False]
+
+
+def test_a_job_that_kafka_stopped_waits_until_kafka_answers(
+    landing: tuple[Runner, Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs, _ = landing
+    monkeypatch.setattr(runner, "kafka_is_away", lambda _: True)
+    monkeypatch.setattr(runs, "_started", lambda _, **how: "started")
+    failed: Any = SimpleNamespace(
+        job=job_named("landing"), query=SimpleNamespace(exception=lambda: None), waiting_since=None
+    )
+    monkeypatch.setattr(runner, "answers", lambda *_: False)
+    assert runs._again(failed) is failed
+    since = failed.waiting_since
+    assert since is not None
+    assert (runs._again(failed), failed.waiting_since) == (failed, since)
+    monkeypatch.setattr(runner, "answers", lambda *_: True)
+    assert runs._again(failed) == "started"
