@@ -58,14 +58,16 @@ def landing(fresh_home: Settings) -> tuple[Runner, Checkpoint]:
 
 def test_records_of_the_log_are_counted_and_a_large_batch_is_compiled(landing: tuple[Runner, Checkpoint]) -> None:
     runs, checkpoint = landing
-    rows: Any = Rows({})
+    conf: dict[str, object] = {}
+    rows: Any = Rows(conf)
+    compiled = "spark.sql.codegen.wholeStage"
     assert runs._records(job_named("landing"), checkpoint, rows, 0) == 30_000
-    assert rows.conf["spark.sql.codegen.wholeStage"] is True
+    assert conf.pop(compiled)
     assert runs._records(job_named("landing"), checkpoint, rows, 1) == 10
-    assert rows.conf["spark.sql.codegen.wholeStage"] is False
-    rows.conf.clear()
+    assert conf.pop(compiled) is False
+    conf.clear()
     assert runs._records(job_named("sessions"), checkpoint, rows, 0) == 0
-    assert rows.conf == {}
+    assert conf == {}
 
 
 def test_a_batch_that_failed_too_often_refuses_its_job_but_not_a_replay(
@@ -111,4 +113,5 @@ def test_a_job_that_kafka_stopped_waits_until_kafka_answers(
     assert since is not None
     assert (runs._again(failed), failed.waiting_since) == (failed, since)
     monkeypatch.setattr(runner, "answers", lambda *_: True)
-    assert runs._again(failed) == "started"
+    again: Any = runs._again(failed)
+    assert again == "started"
