@@ -24,6 +24,7 @@ from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from streaming.job import job_named
 from streaming.landing.archive import between
+from streaming.landing.arrival import as_archived
 
 SIZES = tuple(int(each) for each in os.environ.get("BENCH_EVENTS", "1000000,10000000").split(","))
 RECORDS_PER_ENTRY = 6_000
@@ -67,7 +68,8 @@ def _grow(settings: Settings, spark: SparkSession, events: int) -> None:
     simulate(settings, plan, Terminal(quiet=True))
     after = end_offsets(settings, _topics())
     ranges = {place: (before.get(place, 0), end) for place, end in after.items() if end > before.get(place, 0)}
-    records = between(spark, settings, ranges).persist()
+    records = as_archived(between(spark, settings, ranges))
+    records = records.withColumn("arrival_date", F.to_date("arrival_time")).persist()
     bronze = table_named("bronze.events")
     records.select(*bronze.stored).write.format("delta").mode("append").partitionBy(*bronze.partitioned_by).save(
         str(table_location(settings, bronze.name))
