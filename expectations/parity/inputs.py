@@ -17,6 +17,7 @@ from streaming.windows.late import add_late_parts, typed_late
 
 Tables = Mapping[str, DataFrame]
 WIDTH = 12
+"""The digits of a place in a key: keys of the same length cannot be mistaken for each other."""
 
 
 class Restriction:
