@@ -10,11 +10,11 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from config.settings import Settings
+from config.waiting import waiting_for_kafka
 from lake.generations import TableGenerations
 from lake.location import Location, table_location
 from streaming.checkpoint import job_folder
 from streaming.job import Job
-from streaming.kafka.waiting import waiting_for_kafka
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from config.errors import LakehouseError
 from config.settings import Settings
 from config.signals import stop_on_signal
+from config.waiting import answers
 from lake.batch import Batch
 from lake.generations import TableGenerations, has_replays, is_served, serving
 from lake.locks import single_writer
@@ -21,7 +22,6 @@ from streaming.dropped_rows import dropped_in_batch, dropped_rows, refuse_droppe
 from streaming.failures import Failures, OnFailure
 from streaming.job import Job, in_stages
 from streaming.job import jobs as all_jobs
-from streaming.kafka.waiting import answers
 from streaming.landing.archive import fill_gap
 from streaming.progress import OnProgress, Progress, RunningQuery
 from streaming.query_errors import explain_failure, kafka_is_away

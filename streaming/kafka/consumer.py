@@ -25,8 +25,8 @@ from config.errors import LakehouseError
 from config.kafka import python_options, reachable
 from config.settings import Settings
 from config.signals import stop_on_signal
+from config.waiting import answers
 from streaming.kafka.positions import NETWORK_MS, seek_to_committed
-from streaming.kafka.waiting import answers
 
 Record = Any  # a ConsumerRecord of kafka-python: topic, partition, offset, timestamp, key, value, headers
 

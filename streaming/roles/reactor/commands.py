@@ -9,7 +9,7 @@ from rich.table import Table
 
 from config.settings import load_settings
 from config.terminal import Terminal
-from streaming.kafka.waiting import waiting_for_kafka
+from config.waiting import waiting_for_kafka
 from streaming.roles.reactor.reactor import OnProgress, ReactorProgress, react
 
 app = typer.Typer()

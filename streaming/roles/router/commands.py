@@ -10,8 +10,8 @@ from rich.table import Table
 
 from config.settings import load_settings
 from config.terminal import Terminal
+from config.waiting import waiting_for_kafka
 from streaming.kafka.consumer import Progress
-from streaming.kafka.waiting import waiting_for_kafka
 from streaming.roles.router.redrive import Redriven, redrive
 from streaming.roles.router.router import CLEAN, SOURCE, Counts, run
 
