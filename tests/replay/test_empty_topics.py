@@ -3,16 +3,18 @@
 import os
 import subprocess
 import sys
+from itertools import combinations
 
 import pytest
 from event_log import event, moment
 from gold import catch_up, differences
 from handmade import Lake, Log
+from pyspark.sql import SparkSession
 from recomputed import published_differences, recompute
 
 from batch.comparison_side import batch_side
 from config.declarations import tables, topics
-from config.settings import ROOT
+from config.settings import ROOT, Settings
 from dashboard.figures import gather
 from expectations.layers import check
 from expectations.parity.comparison import compared
@@ -29,21 +31,31 @@ KINDS = {
     "payments": ("payment_received",),
     "users": ("user_changed",),
 }
+FILLED = [chosen for size in range(1, len(KINDS) + 1) for chosen in combinations(KINDS, size)]
+"""Every choice of topics that have records; the others have none."""
+
+NO_USERS = ("clicks", "orders", "payments")
+"""The choice that real logs have most often: a shop without accounts."""
+
+
+@pytest.fixture
+def lake(spark: SparkSession, fresh_home: Settings) -> Lake:
+    """Empty tables, not those that the other tests of this folder share."""
+    return Lake(spark, fresh_home)
 
 
 @pytest.mark.parametrize(
-    "topic", ["payments", *(pytest.param(topic, marks=pytest.mark.slow) for topic in KINDS if topic != "payments")]
+    "filled",
+    [pytest.param(each, marks=() if each == NO_USERS else pytest.mark.slow, id="-".join(each)) for each in FILLED],
 )
-def test_with_records_in_one_topic_only_everything_works(
-    lake: Lake, log: Log, topic: str, monkeypatch: pytest.MonkeyPatch
+def test_with_records_in_some_topics_only_everything_works(
+    lake: Lake, log: Log, filled: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = str(topics()[topic].key)
-    for number, kind in enumerate(KINDS[topic]):
-        made = event(kind, f"{kind} in time", f"12:0{number}")
-        log.send(made, topic, key=made[key])
-    for kind in KINDS[topic] if topic != "users" else ():
-        made = event(kind, f"{kind} late", "11:00")
-        log.send(made, topic, moment("12:10"), key=made[key])
+    send(log, filled)
+    for topic in filled:
+        for kind in KINDS[topic] if topic != "users" else ():
+            made = event(kind, f"{kind} late", "11:00")
+            log.send(made, topic, moment("12:10"), key=made[str(topics()[topic].key)])
     lake.land(log.records)
     catch_up(lake)
     assert differences(lake, log.records) == {}
@@ -66,11 +78,9 @@ def test_with_records_in_one_topic_only_everything_works(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("topic", KINDS)
-def test_dbt_builds_what_there_is(lake: Lake, log: Log, topic: str) -> None:
-    for kind in KINDS[topic]:
-        made = event(kind, kind, "12:00")
-        log.send(made, topic, key=made[str(topics()[topic].key)])
+@pytest.mark.parametrize("filled", [*((topic,) for topic in KINDS), NO_USERS], ids="-".join)
+def test_dbt_builds_what_there_is(lake: Lake, log: Log, filled: tuple[str, ...]) -> None:
+    send(log, filled)
     lake.land(log.records)
     catch_up(lake)
     assert recompute(lake).publication
@@ -78,3 +88,11 @@ def test_dbt_builds_what_there_is(lake: Lake, log: Log, topic: str) -> None:
     command = [sys.executable, "-m", "lakehouse", "dbt", "build"]
     done = subprocess.run(command, cwd=ROOT, env=environ, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+
+
+def send(log: Log, filled: tuple[str, ...]) -> None:
+    """Send an event of each kind to some topics."""
+    for topic in filled:
+        for number, kind in enumerate(KINDS[topic]):
+            made = event(kind, f"{kind} in time", f"12:0{number}")
+            log.send(made, topic, key=made[str(topics()[topic].key)])
