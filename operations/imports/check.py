@@ -1,10 +1,13 @@
 """Check: what landing would refuse of the records of an import, by rule, with examples: by landing's own parser."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from config.declarations import topics
+from config.errors import LakehouseError
 from streaming.landing.parse import parse
 
 
@@ -30,6 +33,9 @@ class Check:
 
 def check(records: DataFrame, topic: str) -> Check:
     """Validate records as landing does, without sending them."""
+    if _greatest_age_ms(topic) is not None:
+        (earliest,) = records.agg(F.min("arrival_ms")).collect()[0]
+        refuse_too_old(topic, earliest)
     log = records.select(
         F.lit(topic).alias("topic"),
         F.lit(0).alias("partition"),
@@ -55,3 +61,24 @@ def check(records: DataFrame, topic: str) -> Check:
         Refusal(row.rule, row.records, tuple(dict.fromkeys((row["first"], row["last"])))) for row in by_rule.collect()
     )
     return Check(totals.records, totals.refused, totals.repeated, refusals)
+
+
+def refuse_too_old(topic: str, earliest_ms: int | None) -> None:
+    """Refuse history that landing would quarantine for the age of its arrival times, which the import sets."""
+    greatest = _greatest_age_ms(topic)
+    age_ms = 0 if earliest_ms is None else int(datetime.now(UTC).timestamp() * 1000) - earliest_ms
+    if greatest is not None and age_ms > greatest:
+        raise LakehouseError(
+            f"Landing quarantines records of {topic} that arrived more than {greatest / 86_400_000:g} days ago "
+            f"(`arrival: producer`, lateness.max_arrival_age), and the first to import is {age_ms / 86_400_000:,.0f} "
+            "days old.",
+            f"Set `max_arrival_age: never` under `lateness` in config/topics/{topic}.yaml until the history is landed.",
+        )
+
+
+def _greatest_age_ms(topic: str) -> int | None:
+    """Return the age beyond which landing believes no arrival time; None where it knows no such age."""
+    declared = topics().get(topic)
+    if declared is None or declared.arrival != "producer" or declared.lateness.max_arrival_age is None:
+        return None
+    return int(declared.lateness.max_arrival_age.total_seconds() * 1000)

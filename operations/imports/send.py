@@ -17,6 +17,7 @@ from config.errors import LakehouseError
 from config.failpoints import failpoint
 from config.kafka import TOPIC_SECONDS, python_options, reachable
 from config.settings import Settings
+from operations.imports.check import refuse_too_old
 from operations.imports.position import Position, write_position
 
 STAMP = "message.timestamp.type"
@@ -50,10 +51,11 @@ def start(records: DataFrame) -> Position:
 
 
 def check_topic(settings: Settings, topic: str, earliest: int) -> None:
-    """Refuse a topic that would not keep event times as arrival times, or that contains newer records.
+    """Refuse a topic that keeps no event times as arrival times, contains newer records, or refuses such old ones.
 
     In the embedded broker, which serves one user, a topic that the broker stamps is switched to the producer's time.
     """
+    refuse_too_old(topic, earliest)
     with reachable(settings), closing(KafkaAdminClient(**python_options(settings))) as admin:
         if not settings.kafka.servers:
             _let_producers_stamp(admin, topic)

@@ -3,7 +3,7 @@
 import json
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,19 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from pyspark.sql import SparkSession
 from raw_clicks import committed_since
 
+from config.declarations import topic_named
 from config.errors import LakehouseError
 from config.kafka import end_offsets, python_options, servers
 from config.settings import Settings
+from operations.imports import check as checking
 from operations.imports import send as sending
-from operations.imports.check import check
+from operations.imports.check import check, refuse_too_old
 from operations.imports.convert import records
 from operations.imports.mapping import load_mapping
 from operations.imports.position import Position, import_id, read_position
 from operations.imports.send import check_topic, send, start
 
+DAY_MS = 86_400_000
 MAPPING = """
 event_time: {column: time, format: "dd.MM.yyyy HH:mm:ss", timezone: Europe/Berlin}
 type: {column: action, values: {view: page_view, cart: add_to_cart}}
@@ -228,6 +231,39 @@ def test_a_topic_that_would_make_history_late_is_refused(settings: Settings, top
         check_topic(settings.model_copy(update={"kafka": external}), topic, long_ago)
     check_topic(settings, topic, long_ago)  # the embedded broker is told to keep the times
     check_topic(settings.model_copy(update={"kafka": external}), topic, long_ago)
+
+
+def declare(monkeypatch: pytest.MonkeyPatch, **lateness: timedelta | None) -> None:
+    """Let producers set the arrival times of clicks."""
+    clicks = topic_named("clicks")
+    changed = {"arrival": "producer", "lateness": clicks.lateness.model_copy(update=lateness)}
+    monkeypatch.setattr(checking, "topics", lambda: {"clicks": clicks.model_copy(update=changed)})
+
+
+def test_history_older_than_landing_believes_is_refused(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = int(datetime.now(UTC).timestamp() * 1000)
+    old = now - 8 * DAY_MS
+    refuse_too_old("clicks", old)  # the broker sets its arrival times
+    declare(monkeypatch)
+    refuse_too_old("clicks", now - 6 * DAY_MS)
+    refuse_too_old("clicks", None)
+    with pytest.raises(LakehouseError, match=r"more than 7 days ago \(`arrival: producer`") as error:
+        check_topic(fresh_home, "clicks", old)  # before it asks Kafka, which does not run
+    assert "max_arrival_age: never" in error.value.hint
+    assert "config/topics/clicks.yaml" in error.value.hint
+    declare(monkeypatch, max_arrival_age=None)
+    refuse_too_old("clicks", old)
+
+
+def test_the_dry_run_refuses_it_too(
+    spark: SparkSession, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = records(spark, [files[1]], load_mapping(files[0], "clicks"))
+    declare(monkeypatch)
+    with pytest.raises(LakehouseError, match="more than 7 days ago"):
+        check(frame, "clicks")
+    declare(monkeypatch, max_arrival_age=None)
+    assert check(frame, "clicks").records == 3
 
 
 def test_a_topic_with_newer_records_is_refused(
