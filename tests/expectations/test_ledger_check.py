@@ -1,10 +1,13 @@
 """The ledger check, on a real log: it passes on what landing did, and fails when any term of it is touched."""
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
@@ -12,6 +15,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from pyspark.sql import SparkSession
 
+import lakehouse
 from config.errors import LakehouseError
 from config.kafka import end_offsets, python_options
 from config.settings import Settings
@@ -19,6 +23,7 @@ from config.terminal import Terminal
 from expectations import ledger_proof
 from expectations.ledger_check import check_ledger, check_truth
 from lake import ledger, losses
+from lake.damage import BY_HAND
 from lake.location import table_location
 from local.broker import Broker
 from local.simulator.plan import Plan
@@ -70,6 +75,26 @@ def test_a_backlog_is_landed_in_batches_that_are_bounded(landed: Settings) -> No
 
 
 TABLES = ["bronze.events", "silver.clicks", "silver.quarantine", "silver.late", "silver.duplicates"]
+
+
+def test_a_missing_file_is_named_with_the_way_out(
+    spark: SparkSession, landed: Settings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lost, *_) = deltalake.DeltaTable(str(table_location(landed, "silver.clicks"))).file_uris()
+    file = Path(unquote(lost.removeprefix("file://")))
+    monkeypatch.setenv("LAKEHOUSE_HOME", str(landed.home))
+    monkeypatch.setattr("expectations.commands.session", lambda *_: spark)
+    monkeypatch.setattr(sys, "argv", ["lakehouse", "check", "ledger", "--full"])
+    away = file.rename(file.with_suffix(".away"))
+    try:
+        with pytest.raises(SystemExit) as end:
+            lakehouse.main()
+    finally:
+        away.rename(file)
+    told = "".join(capsys.readouterr().err.split())  # lines are broken to fit the terminal
+    assert end.value.code == 2
+    assert f"{file}ismissing." in told
+    assert "".join(BY_HAND.split()) in told
 
 
 def test_a_row_that_is_lost_or_doubled_in_any_table_is_found(spark: SparkSession, landed: Settings) -> None:
