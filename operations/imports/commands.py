@@ -1,7 +1,8 @@
-"""The command `import`."""
+"""The commands `import` and `import-home`."""
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -12,9 +13,14 @@ from config.kafka import ensure_topics, let_producers_stamp
 from config.settings import load_settings
 from config.terminal import Terminal
 from expectations.quarantine.rule_messages import rule_message
+from lake.ledger import LANDING
+from lake.locks import single_writer
 from operations.imports.check import Check, check
 from operations.imports.mapping import load_mapping
-from operations.imports.position import import_id, read_position, write_position
+from operations.imports.position import Position, import_id, read_position, write_position
+
+if TYPE_CHECKING:
+    from operations.imports.home import OldHome
 
 app = typer.Typer()
 console = Terminal()
@@ -41,10 +47,7 @@ def import_(
         console.print(f"Nothing to do: {topic} has all {position.records:,} records of these files.")
         return
     if position and not resume:
-        raise LakehouseError(
-            f"An import of these files was interrupted after {position.sent:,} of {position.records:,} records.",
-            "To continue it, run the same command with --resume.",
-        )
+        raise _interrupted(position, "these files")
     if not dry_run:
         ensure_topics(settings)  # before Spark starts: without a broker this fails at once
         if not settings.kafka.servers:
@@ -68,6 +71,73 @@ def import_(
         task = progress.add_task("Sending", total=position.records, completed=position.sent)
         send(settings, topic, frame, id_, position, lambda number: progress.update(task, advance=number))
     console.print(f"{topic} has all {position.records:,} records. Next: lakehouse stream run --until-caught-up")
+
+
+@app.command("import-home")
+def import_home(
+    old_home: Annotated[Path, typer.Argument(help="The old home.", exists=True, file_okay=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Send nothing; show what the archive has.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted import of this home.")] = False,
+) -> None:
+    """Continue after a lost log: send the archive of an old home to the empty log of this one, arrival times included.
+
+    Landing cannot run meanwhile. The old home is only read.
+
+    Example: lakehouse import-home .lakehouse-old --dry-run
+    """
+    from operations.imports.home import OldHome, check_new_log, ensure_nothing_landed, send_home
+
+    settings = load_settings()
+    old = OldHome(settings, old_home)
+    if dry_run:
+        _show_home(old)
+        return
+    # Landing's lock: what is landed before all topics are complete would be closed too early.
+    with single_writer(settings, [LANDING]):
+        position = read_position(settings, old.id)
+        if position and position.finished:
+            console.print(f"Nothing to do: this log has all {position.records:,} records of {old_home}.")
+            return
+        if position and not resume:
+            raise _interrupted(position, str(old_home))
+        ensure_nothing_landed(settings)
+        ensure_topics(settings)
+        if position is None:
+            if not settings.kafka.servers:
+                let_producers_stamp(settings)
+            check_new_log(settings, old)
+            position = old.position
+            write_position(settings, old.id, position)
+        with _progress() as progress:
+            task = progress.add_task("Sending", total=position.records, completed=position.sent)
+            send_home(settings, old, position, lambda number: progress.update(task, advance=number))
+    console.print(f"This log has all {position.records:,} records. Next: lakehouse stream run --until-caught-up")
+
+
+def _interrupted(position: Position, what: str) -> LakehouseError:
+    return LakehouseError(
+        f"An import of {what} was interrupted after {position.sent:,} of {position.records:,} records.",
+        "To continue it, run the same command with --resume.",
+    )
+
+
+def _show_home(old: "OldHome") -> None:
+    table = Table("topic", "records", "first arrival", "last arrival", "without arrival time")
+    for column in (1, 4):
+        table.columns[column].justify = "right"
+    for topic in sorted({part.topic for part in old.partitions}):
+        parts = [part for part in old.partitions if part.topic == topic]
+        first = min((part.earliest_ms for part in parts if part.earliest_ms is not None), default=None)
+        last = max((part.latest_ms for part in parts if part.latest_ms is not None), default=None)
+        unknown = sum(part.without_arrival for part in parts)
+        records = sum(part.records for part in parts)
+        table.add_row(topic, f"{records:,}", _time(first), _time(last), f"{unknown:,}")
+    console.print(table)
+    console.print(f"{old.position.records:,} records would be sent.")
+
+
+def _time(milliseconds: int | None) -> str:
+    return "" if milliseconds is None else f"{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _show(topic: str, found: Check) -> None:

@@ -19,29 +19,43 @@ from config.kafka import TOPIC_SECONDS, python_options, reachable
 from config.settings import Settings
 from operations.imports.check import refuse_too_old
 from operations.imports.position import Position, write_position
+from streaming.kafka.transactions import Message
 
 STAMP = "message.timestamp.type"
 BATCH = 5_000
 """Records between two stored positions: at most so many are sent twice after a kill, and landing finds them."""
+
+_MAX_REQUEST_BYTES = 8 * 2**20  # more than any record that Kafka accepts
 
 
 def send(
     settings: Settings, topic: str, records: DataFrame, id_: str, position: Position, sent: Callable[[int], None]
 ) -> None:
     """Send the records after the position."""
+    rows = _rows(records, position.sent)
+    for confirmed in produce(settings, (_message(topic, row, position.earliest_ms) for row in rows)):
+        failpoint("import: sent")
+        position = replace(position, sent=position.sent + len(confirmed))
+        write_position(settings, id_, position)
+        sent(len(confirmed))
+
+
+def produce(settings: Settings, messages: Iterator[Message]) -> Iterator[list[Any]]:
+    """Send messages in order; yield for each batch where Kafka has stored its records, once all are confirmed."""
     with reachable(settings):
-        options = {**python_options(settings), "linger_ms": 50, "batch_size": 262_144}
+        options = {
+            **python_options(settings),
+            "linger_ms": 50,
+            "batch_size": 262_144,
+            "max_request_size": _MAX_REQUEST_BYTES,
+        }
         with closing(KafkaProducer(**options)) as producer:
-            rows = _rows(records, position.sent)
-            while batch := list(islice(rows, BATCH)):
-                futures = [_sent(producer, topic, row, position.earliest_ms) for row in batch]
+            while batch := list(islice(messages, BATCH)):
+                futures = [
+                    producer.send(m.topic, m.value, m.key, m.headers, m.partition, m.timestamp_ms) for m in batch
+                ]
                 producer.flush()
-                for future in futures:
-                    future.get(timeout=60)
-                failpoint("import: sent")
-                position = replace(position, sent=position.sent + len(batch))
-                write_position(settings, id_, position)
-                sent(len(batch))
+                yield [future.get(timeout=60) for future in futures]
 
 
 def start(records: DataFrame) -> Position:
@@ -102,7 +116,7 @@ def _rows(records: DataFrame, skipped: int) -> Iterator[Row]:
     return islice(records.toLocalIterator(prefetchPartitions=True), skipped, None)
 
 
-def _sent(producer: Any, topic: str, row: Row, earliest: int) -> Any:
+def _message(topic: str, row: Row, earliest: int) -> Message:
     key = None if row.key is None else row.key.encode()
     arrival = earliest if row.arrival_ms is None else max(row.arrival_ms, 0)
-    return producer.send(topic, value=row.value.encode(), key=key, timestamp_ms=arrival)
+    return Message(topic, None, key, row.value.encode(), [], arrival)
