@@ -109,6 +109,7 @@ def lose_a_file(table: Path) -> Path:
     return lost
 
 
+@pytest.mark.slow
 @pytest.mark.jvm
 def test_the_commands_rebuild_an_enriched_table_and_a_batch_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.land(records_of(Plan(seed=4, events=300, late=0, duplicates=0, malformed=0)))
