@@ -12,7 +12,7 @@ from lake.location import Location
 from streaming.job import Job
 
 FILE = "log.json"
-RESTORE = "Restore the old log, or start with empty tables too: make clean   (or another LAKEHOUSE_HOME)"
+RESTORE = "Restore the old log, or continue with a new one in a new home: LAKEHOUSE_HOME=NEW lakehouse import-home OLD"
 
 
 def ensure_same_log(job: Job, settings: Settings, folder: Location) -> None:
