@@ -82,7 +82,7 @@ def differences(
     for name in names:
         until = closed_until(lake.settings, name.partition(".")[2]) if name in WAITING and not all_closed else None
         wanted = oracle.table(name, closed_until=until, strategy=strategy)
-        columns = [column for column in wanted.column_names if column in tables()[name].columns]
+        columns = [column for column in wanted.column_names if column in tables()[name].stored]
         there = rows_of(lake.settings, name, columns)
         asked = Counter(map(repr, wanted.select(columns).to_pylist()))
         missing, extra = asked - there, there - asked
