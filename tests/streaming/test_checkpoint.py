@@ -165,7 +165,7 @@ def test_another_log_of_the_same_name_is_refused(fresh_home: Settings, log: dict
     for refuses in (open_checkpoint, reset):
         with pytest.raises(LakehouseError, match="users was created again") as error:
             refuses(JOB, fresh_home)
-        assert "make clean" in error.value.hint
+        assert "import-home" in error.value.hint
 
 
 def test_a_topic_declared_later_is_recorded_when_it_is_first_seen(fresh_home: Settings, log: dict[str, str]) -> None:
