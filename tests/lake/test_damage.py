@@ -3,24 +3,17 @@
 import shutil
 import sys
 from pathlib import Path
-from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
 import pytest
-from gold import catch_up, records_of
-from handmade import Lake
-from recomputed import recompute
-from typer.testing import CliRunner
+from damaged import lose_a_file
 
 import lakehouse
-from batch import publications, segments
 from config.settings import Settings
 from lake import generations
 from lake.damage import BY_HAND, ENRICHED, damages
 from lake.location import table_location
-from local.simulator.plan import Plan
-from streaming.job import downstream, job_named
 
 GOLD = "gold.views_per_minute"
 
@@ -96,46 +89,6 @@ def test_an_older_generation_is_removed_not_rebuilt(fresh_home: Settings, monkey
     (found,) = damages(fresh_home)
     assert found.file.url == str(lost)
     assert found.hint == f"rm -r '{table}', then: lakehouse catalog refresh   (a later generation is served)"
-
-
-def rebuilt_by(hint: str) -> list[str]:
-    """Return the words of the first command in a hint."""
-    return hint.split(", then:")[0].split("   ")[0].removeprefix("lakehouse ").split()
-
-
-def lose_a_file(table: Path) -> Path:
-    lost = max(Path(file.removeprefix("file://")) for file in map(unquote, deltalake.DeltaTable(table).file_uris()))
-    lost.unlink()
-    return lost
-
-
-@pytest.mark.slow
-@pytest.mark.jvm
-def test_the_commands_rebuild_an_enriched_table_and_a_batch_table(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    lake.land(records_of(Plan(seed=4, events=300, late=0, duplicates=0, malformed=0)))
-    catch_up(lake, [job.name for job in downstream([job_named("clicks_enriched")])])
-    assert recompute(lake, full=True).publication
-    enriched = Path(str(table_location(lake.settings, ENRICHED)))
-    batch = Path(str(segments.path(lake.settings, "silver.clicks")))
-    rows = {table: deltalake.DeltaTable(table).to_pyarrow_table().num_rows for table in (enriched, batch)}
-    lost = {lose_a_file(enriched), lose_a_file(batch)}
-    hints = {Path(each.file.url): each.hint for each in damages(lake.settings)}
-    assert hints.keys() == lost
-
-    for module in ("streaming.repair_commands", "config.spark"):
-        monkeypatch.setattr(f"{module}.session", lambda *_: lake.spark)
-    for hint in hints.values():
-        done = CliRunner().invoke(lakehouse.build(), rebuilt_by(hint))
-        assert (done.exit_code, done.exception) == (0, None), done.output
-    second = Path(str(table_location(lake.settings, ENRICHED, 2)))
-    assert deltalake.DeltaTable(second).to_pyarrow_table().num_rows == rows[enriched]
-    published = publications.served(lake.settings)
-    assert published
-    again = deltalake.DeltaTable(batch).to_pyarrow_table([(segments.RUN, "=", published.run)])
-    assert again.num_rows == rows[batch]
-    # The generation before stays until it is removed: nobody is served from it.
-    left = [each.hint for each in damages(lake.settings) if each.file.url.startswith(str(enriched))]
-    assert left == [f"rm -r '{enriched}', then: lakehouse catalog refresh   (a later generation is served)"]
 
 
 def test_an_unexpected_error_names_the_damage_that_caused_it(
