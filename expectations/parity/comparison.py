@@ -121,8 +121,8 @@ class Comparison:
         )
 
     def _closed_until(self, job: Job) -> datetime | None:
-        known = [time for time in (self._left.closed_until(job), self._right.closed_until(job)) if time]
-        bound = min(known, default=None)
+        known = [_final_until(side, job) for side in (self._left, self._right)]
+        bound = min((time for time in known if time), default=None)
         requested = self._right.requested_until(job)
         if bound and requested and self._left.target and self._left.target.replay:
             # What is served as final must not be missing once the replay is served.
@@ -172,3 +172,14 @@ class Comparison:
         """Load the version of a job that wrote the right side, if it is another one."""
         target = self._right.target or serving(self._settings)
         return previous_job(job, job_folder(job.name, self._settings, target.of_job(job)))
+
+
+def _final_until(side: Side, job: Job) -> datetime | None:
+    """Return up to when a job's rows are final on a side.
+
+    A job without state records a watermark one batch behind. Its rows are complete as far as those of the jobs that
+    read them are final, which are explained by its differing rows.
+    """
+    stateless = not table_named(job.writes[0]).final_at
+    readers = [each for each in all_jobs().values() if stateless and set(job.writes) & set(each.reads)]
+    return max((time for each in (job, *readers) if (time := side.closed_until(each))), default=None)

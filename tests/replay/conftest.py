@@ -22,13 +22,13 @@ def nothing(*_: Any) -> None:
 
 @pytest.fixture(scope="package")
 def lake(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """A day that was landed in two batches, followed by every job, and recomputed by the batch layer."""
+    """A day that was landed in two batches, each followed by every job, and recomputed by the batch layer."""
     lake = Lake(spark, settings.at(tmp_path_factory.mktemp("replay")))
     records = records_of(Plan(seed=31, events=1_500, late=0.04, duplicates=0.03, malformed=0.01))
     half = len(records) // 2
-    lake.land(records[:half])
-    lake.land(records[half:])
-    catch_up(lake)
+    for part in (records[:half], records[half:]):
+        lake.land(part)
+        catch_up(lake)
     publish(spark, lake.settings)
     return lake
 
