@@ -25,8 +25,9 @@ def lake(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempP
     """A day that was landed in two batches, each followed by every job, and recomputed by the batch layer."""
     lake = Lake(spark, settings.at(tmp_path_factory.mktemp("replay")))
     records = records_of(Plan(seed=31, events=1_500, late=0.04, duplicates=0.03, malformed=0.01))
-    half = len(records) // 2
-    for part in (records[:half], records[half:]):
+    # A job without state knows its watermark one batch late: the last one is short, so that most rows are final.
+    most = len(records) * 9 // 10
+    for part in (records[:most], records[most:]):
         lake.land(part)
         catch_up(lake)
     publish(spark, lake.settings)
