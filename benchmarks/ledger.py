@@ -6,6 +6,7 @@
 import os
 from typing import Any
 
+from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -69,7 +70,8 @@ def _grow(settings: Settings, spark: SparkSession, events: int) -> None:
     after = end_offsets(settings, _topics())
     ranges = {place: (before.get(place, 0), end) for place, end in after.items() if end > before.get(place, 0)}
     records = as_archived(between(spark, settings, ranges))
-    records = records.withColumn("arrival_date", F.to_date("arrival_time")).persist()
+    # On disk: millions of records in memory leave a heap of 2 GB no room to write them.
+    records = records.withColumn("arrival_date", F.to_date("arrival_time")).persist(StorageLevel.DISK_ONLY)
     bronze = table_named("bronze.events")
     records.select(*bronze.stored).write.format("delta").mode("append").partitionBy(*bronze.partitioned_by).save(
         str(table_location(settings, bronze.name))
