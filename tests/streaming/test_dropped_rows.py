@@ -40,6 +40,12 @@ def test_a_job_refuses_to_start_after_a_drop_until_it_is_reset(fresh_home: Setti
     refuse_dropped_rows(JOB, fresh_home, serving(fresh_home))
 
 
+def test_a_drop_before_the_checkpoint_was_begun_again_is_over(fresh_home: Settings) -> None:
+    record(fresh_home, 2)
+    (job_folder(JOB.name, fresh_home, 1) / "e2" / "offsets" / "0").write("v1")  # older releases reset in place
+    refuse_dropped_rows(JOB, fresh_home, serving(fresh_home))
+
+
 def test_a_drop_in_a_replay_stops_that_replay_and_not_the_live_job(fresh_home: Settings) -> None:
     record(fresh_home, 1, generation=2)
     refuse_dropped_rows(JOB, fresh_home, serving(fresh_home))
