@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from pyspark.sql import DataFrame
 
@@ -24,8 +25,8 @@ class Batch:
     records: int = 0
     """Kafka records in it, counted by offsets."""
 
-    closing: bool = False
-    """Whether it holds rows that were finalized on request (`stream run --close`)."""
+    part: Literal["", "close", "history"] = ""
+    """What it is if it is no micro-batch: rows finalized on request, or history computed in one bounded pass."""
 
     closed_until: datetime | None = None
     """The watermark: rows that are final before this event time no longer change; None for a job without state."""
@@ -53,4 +54,5 @@ class Batch:
     @property
     def txn_app_id(self) -> str:
         """Return Delta's application id; it contains the epoch, so that a new checkpoint's batches are not skipped."""
-        return f"{self.job}/g{self.generation}/e{self.epoch}{'/close' if self.closing else ''}"
+        own = f"{self.job}/g{self.generation}/e{self.epoch}"
+        return f"{own}/{self.part}" if self.part else own

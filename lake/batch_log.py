@@ -25,7 +25,7 @@ def record_batch(batch: Batch, written: int) -> None:
         "written": written,
         "dropped": batch.dropped(),
         "closed_until": batch.closed_until,
-        "by_request": batch.closing,
+        "by_request": batch.part == "close",
         "recorded_at": datetime.now(UTC),
     }
     rows = pa.Table.from_pylist([row], arrow_schema(table_named(TABLE)))

@@ -237,8 +237,13 @@ def columns(table: Table) -> list[Column]:
     return [F.col(f"`{name}`").cast(column.type).alias(name) for name, column in table.stored.items()]
 
 
-def read(spark: SparkSession, name: str, settings: Settings, generation: int = 1) -> DataFrame:
-    """Read a table; in a versioned one, each version ends where the next version of its key begins."""
+def read(
+    spark: SparkSession, name: str, settings: Settings, generation: int = 1, version: int | None = None
+) -> DataFrame:
+    """Read a table, as it is or as of a version; in a versioned one, a version ends where the next of its key begins."""
     table = table_named(name)
-    rows = spark.read.format("delta").load(str(table_location(settings, name, generation)))
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    rows = reader.load(str(table_location(settings, name, generation)))
     return rows.withColumn("valid_to", F.expr(table.valid_to)) if table.valid_to else rows

@@ -21,6 +21,7 @@ from config.kafka import end_offsets
 from config.settings import Settings
 from lake import ledger, losses
 from lake.location import Location, storage, table_location
+from streaming import start
 from streaming.checkpoint_files import ensure_readable, logged
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
@@ -47,6 +48,19 @@ class Checkpoint:
         """Read the watermark of a batch; None without state, or before the first event."""
         milliseconds = int(logged(self.location / "offsets" / str(batch), 1).get("batchWatermarkMs", 0))
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
+
+    def has_started(self) -> bool:
+        """Return whether a micro-batch was started, complete or not."""
+        return bool((self.location / "offsets").children("[0-9]*"))
+
+    def has_completed(self) -> bool:
+        """Return whether a micro-batch was completed: the next one starts where it ended."""
+        return bool((self.location / "commits").children("[0-9]*"))
+
+    @property
+    def job_folder(self) -> Location:
+        """Return the folder of the job: its epochs, and what is stored next to them."""
+        return self.location.parent
 
     def table_offsets(self) -> list[dict[str, Any]]:
         """Read the end offsets of the last batch that was started, one for each input table."""
@@ -106,7 +120,8 @@ def open_checkpoint(
     if epoch > 1 and job.topics:
         fresh = _start_file(folder, epoch).exists() and not _committed(job, settings, generation, epoch)
     else:
-        fresh = not _has_rows(job, settings, generation)
+        begun = start.load(folder, epoch)
+        fresh = bool(begun and begun.interrupted) or not _has_rows(job, settings, generation)
     fresh = fresh and epoch not in recorded
     if not started and not fresh:
         raise LakehouseError(

@@ -34,7 +34,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Bounded:
-    """Extra facts for a computation over bounded tables (batch layer, closing, comparison)."""
+    """Extra facts for a computation over bounded tables (history, batch layer, closing, comparison)."""
 
     pick_first_by: Order = ()
     """If the transformation returns several rows of one key: the order whose first row is kept."""
@@ -44,6 +44,15 @@ class Bounded:
 
     max_event_gap: timedelta | None = timedelta(0)
     """How far apart two events of different days can be and still count in one row; None if unbounded."""
+
+    reach: timedelta | None = None
+    """How long before a row's `final_at` the earliest event that counts in it can lie, except by `starts_at`.
+
+    A stream that starts after its history reads this much of its inputs; None: all of it.
+    """
+
+    starts_at: str = ""
+    """SQL: the earliest event time that counts in a row, if a row can be arbitrarily long, as a session can."""
 
 
 @dataclass(frozen=True)

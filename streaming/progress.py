@@ -38,6 +38,7 @@ class Progress:
 
 
 ARCHIVE = "bronze.events"
+COMPUTING_HISTORY = "computing history"
 OnProgress = Callable[[list[Progress]], None]
 """A callback that receives the progress of all running jobs."""
 
@@ -47,6 +48,11 @@ def last_progress(job: str, settings: Settings, generation: int) -> Progress | N
     file = _file(job, settings, generation)
     values = file.read_json(f"It only reports what the job did last: rm '{file}'")
     return None if values is None else Progress(**values)
+
+
+def computing_history(job: Job) -> Progress:
+    """Return the progress of a job before its query starts."""
+    return Progress(job.name, COMPUTING_HISTORY, batch=-1, done=0, waiting=0, rows_per_second=0.0, batch_seconds=0.0)
 
 
 class RunningQuery:

@@ -26,7 +26,7 @@ def _table(progress: list[Progress]) -> Table:
     for each in progress:
         table.add_row(
             each.job,
-            each.state if each.batch >= 0 else "first batch …",
+            "first batch …" if each.batch < 0 and each.state == "running" else each.state,
             str(max(each.batch, 0)),
             f"{each.done:,}",
             f"{each.rows_per_second:,.0f}",

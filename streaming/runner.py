@@ -1,38 +1,34 @@
-"""The runner: jobs -> streaming queries. The only writeStream of the project."""
+"""The runner: starts the queries of some jobs, polls them, starts failed ones again, and stops them."""
 
 import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from config.errors import LakehouseError
+from config.parallel import in_parallel
 from config.settings import Settings
 from config.signals import stop_on_signal
 from config.waiting import answers
-from lake.batch import Batch
-from lake.generations import TableGenerations, has_replays, is_served, serving
+from lake.generations import TableGenerations, serving
 from lake.locks import single_writer
-from lake.tables import create_missing
-from streaming.checkpoint import Checkpoint, archived_up_to, describe_lost, last_checkpoint, open_checkpoint
-from streaming.dropped_rows import dropped_in_batch, dropped_rows, refuse_dropped_rows
+from streaming.checkpoint import describe_lost, last_checkpoint
+from streaming.dropped_rows import dropped_rows
 from streaming.failures import Failures, OnFailure
+from streaming.history import empty_tables
 from streaming.job import Job, in_stages
 from streaming.job import jobs as all_jobs
-from streaming.landing.archive import fill_gap
-from streaming.progress import OnProgress, Progress, RunningQuery
+from streaming.processing import Processing
+from streaming.progress import OnProgress, Progress, RunningQuery, commits_behind, computing_history
 from streaming.query_errors import explain_failure, kafka_is_away
-from streaming.sources import Sources
-from streaming.tries import count_failure, failing_too_often, forget_failures
+from streaming.starting import Options, Starter
 from streaming.windows.late import refuse_unknown
 from streaming.windows.salting import as_configured
 
 STOP_SECONDS = 60
 LIVE_SECONDS, CATCHING_UP_SECONDS = 0.5, 0.1
-RECORDS_WORTH_COMPILING = 20_000
 
 
 class Runner:
@@ -46,20 +42,24 @@ class Runner:
         *,
         allow_code_change: bool = False,
         retry: bool = False,
+        from_first: bool = False,
     ) -> None:
         """Run jobs on a session; target: the served generations by default, or those that a replay builds.
 
         retry: try a batch again that has failed too often.
+        from_first: stream all of history from the first commit of each table, instead of computing it.
         """
         self.settings = settings
         self.spark = spark
         self.target = target or serving(settings)
-        self.superseded = False
-        self._allow_code_change, self._retry = allow_code_change, retry
+        self._options = Options(allow_code_change, retry, from_first)
         self._stopping = threading.Event()
-        self._failures = Failures(None)
-        self._counted: dict[str, bool] = {}
-        """By job whose batch has failed: whether that counts as a try of the batch."""
+        self._prepare([], None)
+
+    @property
+    def superseded(self) -> bool:
+        """Return whether the run has stopped because another generation is served."""
+        return self._processing.superseded
 
     def run(
         self,
@@ -75,19 +75,20 @@ class Runner:
         """
         refuse_unknown(self.settings.streaming.late, [name for name, job in all_jobs().items() if job.handles_late])
         jobs = as_configured(jobs, self.settings)
-        # To catch up, a job starts when the jobs that write its input tables have ended. Live, all jobs run at once.
-        stages = in_stages(jobs) if until_caught_up else [jobs]
         running: list[RunningQuery] = []
-        self._failures = Failures(on_failure)
         with single_writer(self.settings, [self.target.lock(job) for job in jobs]), stop_on_signal(self._stopping):
+            self._prepare(jobs, on_failure)
             try:
-                for stage in stages:
-                    if not self._stopping.is_set():
-                        started = (
-                            self._started(job, until_caught_up=until_caught_up, retry=self._retry) for job in stage
-                        )
-                        running += filter(None, started)
-                        self._poll(running, until_caught_up, on_progress)
+                # History is computed, and to catch up a job starts, when the jobs that write its input tables have
+                # ended. Live, all jobs run at once.
+                for stage in in_stages(jobs):
+                    done = self._catch_up_on_history(stage, on_progress)
+                    if until_caught_up:
+                        running += done
+                        behind = [job for job in stage if not self._has_caught_up(job, done)]
+                        self._run_stage(behind, running, until_caught_up, on_progress)
+                if not until_caught_up:
+                    self._run_stage(jobs, running, until_caught_up, on_progress)
             finally:
                 self._stop(running)
         self._failures.raise_any()
@@ -97,97 +98,65 @@ class Runner:
         """Ask a run in another thread to stop; it ends after the current batch."""
         self._stopping.set()
 
+    def _prepare(self, jobs: list[Job], on_failure: OnFailure | None) -> None:
+        self._failures = Failures(on_failure)
+        self._processing = Processing(self.settings, self.spark, self.target, self._stopping, self._failures)
+        # What this run lands is read as a stream. A replay lands history, in no order that a stream could rely on.
+        empty = empty_tables(jobs, self.settings, self.target) if self.target.replay is None else {}
+        self._starter = Starter(self.settings, self.spark, self.target, self._options, self._processing, empty)
+
+    def _run_stage(
+        self, stage: list[Job], running: list[RunningQuery], until_caught_up: bool, on_progress: OnProgress | None
+    ) -> None:
+        if not self._stopping.is_set():
+            started = (self._started(job, until_caught_up=until_caught_up, retry=self._options.retry) for job in stage)
+            running += filter(None, started)
+            self._poll(running, until_caught_up, on_progress)
+
     def _started(self, job: Job, *, until_caught_up: bool, retry: bool) -> RunningQuery | None:
         """Start a job; return None if it refuses to start, or if it reads what a failed job of this run writes."""
-        if until_caught_up and self._failures.add_if_downstream(job):
+        if job in self._failures or (until_caught_up and self._failures.add_if_downstream(job)):
             return None
         try:
-            query = self._start(job, until_caught_up=until_caught_up, retry=retry)
+            query = self._starter.start(job, until_caught_up=until_caught_up, retry=retry)
         except LakehouseError as error:
             self._failures.add(job, error)
             return None
         return RunningQuery(job, query, self.settings, self.target)
 
-    def _start(self, job: Job, *, until_caught_up: bool, retry: bool) -> StreamingQuery:
-        refuse_dropped_rows(job, self.settings, self.target)
-        generation = self.target.of_job(job)
-        checkpoint = open_checkpoint(
-            job,
-            self.settings,
-            generation,
-            reads_log=self.target.source == "kafka",
-            allow_code_change=self._allow_code_change,
-        )
-        if retry:
-            forget_failures(checkpoint)
-        if error := self._too_often(job, checkpoint):
-            raise error
-        for name in (*job.reads, *job.writes):
-            create_missing([name], self.settings, self.target.of_table(name))
-        sources = Sources(self.settings, self.spark, self.target, live=not until_caught_up)
-        writer = (
-            job.apply(sources.streams(job, checkpoint.starting_offsets, checkpoint.landed))
-            .writeStream.queryName(job.name)
-            .outputMode(job.query.output_mode)
-            .option("checkpointLocation", str(checkpoint.location))
-            .foreachBatch(self._processing(job, checkpoint))
-        )
-        if until_caught_up:
-            return writer.trigger(availableNow=True).start()
-        configured = self.settings.streaming
-        seconds = configured.trigger_seconds if job.topics else configured.table_trigger_seconds
-        return writer.trigger(processingTime=f"{seconds} seconds").start()
+    def _catch_up_on_history(self, stage: list[Job], on_progress: OnProgress | None) -> list[RunningQuery]:
+        """Compute the history of the jobs that start on tables with rows; return their queries, which have ended."""
+        starting = [job for job in stage if self._starter.has_history(job) and not self._failures.add_if_downstream(job)]
+        if not starting or self._stopping.is_set():
+            return []
+        if on_progress:
+            on_progress([computing_history(job) for job in starting])
+        threads = self.settings.streaming.parallel_writes
+        queries = [each for each in in_parallel(self._begun, starting, threads) if each]
+        try:
+            self._poll(queries, until_caught_up=True, on_progress=on_progress)
+        finally:
+            if self._stopping.is_set():
+                self._stop(queries)
+        done = [each for each in queries if each.job not in self._failures and not self._stopping.is_set()]
+        in_parallel(self._starter.complete_history, [each.job for each in done], threads)
+        return done
 
-    def _processing(self, job: Job, checkpoint: Checkpoint) -> Callable[[DataFrame, int], None]:
-        generation = self.target.of_job(job)
-        landed = checkpoint.landed
-        if job.topics and self.target.replay is None and has_replays(self.settings):
-            # Records that another generation archived, also since this one was reset, are not archived a second time.
-            archived = archived_up_to(self.settings)
-            landed = {topic: max(archived.get(topic, -1), landed.get(topic, -1)) for topic in archived | landed}
-            fill_gap(self.spark, self.settings, job, generation)
+    def _begun(self, job: Job) -> RunningQuery | None:
+        """Compute the history of a job; return the query that reads the tail, or None if it failed."""
+        try:
+            query = self._starter.begin_history(job)
+        except LakehouseError as error:
+            self._failures.add(job, error)
+            return None
+        return RunningQuery(job, query, self.settings, self.target)
 
-        def process(rows: DataFrame, batch_id: int) -> None:
-            if self.target.replay is None and not is_served(self.settings, job, generation):
-                self.superseded = True
-                self._stopping.set()
-            if self._stopping.is_set() or job in self._failures:
-                # This batch began after the stop was requested: the next run repeats it from its start.
-                raise _Stopped
-            dropped = cache(lambda: dropped_in_batch(self.spark, job.name) if job.reads else 0)
-            batch = Batch(
-                rows=rows,
-                job=job.name,
-                id=batch_id,
-                epoch=checkpoint.epoch,
-                generation=generation,
-                settings=self.settings,
-                records=self._records(job, checkpoint, rows, batch_id),
-                closed_until=checkpoint.watermark(batch_id),
-                already_landed=landed,
-                is_replay=self.target.replay is not None,
-                dropped=dropped,
-                input_generations=self.target.inputs_of(generation),
-            )
-            try:
-                job.process(batch)
-            except Exception as error:
-                self._counted[job.name] = count_failure(checkpoint, batch_id, error) is not None
-                raise
-            if dropped():
-                refuse_dropped_rows(job, self.settings, self.target)
-
-        return process
-
-    def _records(self, job: Job, checkpoint: Checkpoint, rows: DataFrame, batch_id: int) -> int:
-        """Return the number of log records in a batch; it decides whether Spark compiles the next one."""
-        if not job.topics:
-            return 0
-        if self.target.source == "bronze":
-            return 0  # the batch is bounded by bytes, and counting its rows would read them twice
-        records = checkpoint.records(batch_id)
-        _compile(rows.sparkSession, records)
-        return records
+    def _has_caught_up(self, job: Job, done: list[RunningQuery]) -> bool:
+        """Return whether a job whose history was just computed has nothing left to read."""
+        if job not in [each.job for each in done]:
+            return False
+        checkpoint = last_checkpoint(job, self.settings, self.target.of_job(job))
+        return commits_behind(job, checkpoint.table_offsets(), self.settings, self.target) == 0
 
     def _poll(self, running: list[RunningQuery], until_caught_up: bool, on_progress: OnProgress | None) -> None:
         """Poll the queries until all have ended or failed, or a stop was requested."""
@@ -214,13 +183,9 @@ class Runner:
         if error is None or self._stopping.is_set():
             return None
         checkpoint = last_checkpoint(job, self.settings, self.target.of_job(job))
-        known = dropped_rows(job, self.settings, self.target) or self._too_often(job, checkpoint)
+        known = dropped_rows(job, self.settings, self.target) or self._starter.too_often(job, checkpoint)
         lost = partial(describe_lost, job, self.settings, self.target.of_job(job))
         return known or explain_failure(job.name, error, lost)
-
-    def _too_often(self, job: Job, checkpoint: Checkpoint) -> LakehouseError | None:
-        """Return the error of a batch that has failed too often; a replay is not repeated by itself."""
-        return failing_too_often(job, checkpoint, self.settings, self.target) if self.target.replay is None else None
 
     def _again(self, running: RunningQuery) -> RunningQuery | None:
         """Start a live job again after a failed try of its batch, whose tries are counted, or once Kafka is back."""
@@ -228,7 +193,15 @@ class Runner:
             running.waiting_since = running.waiting_since or datetime.now(UTC)
             if not answers(self.settings, running.job.topics):
                 return running
-        elif not self._counted.pop(running.job.name, False):
+            try:
+                query = self._starter.start(running.job, until_caught_up=False, retry=False)
+            except LakehouseError as error:
+                if not answers(self.settings, running.job.topics):
+                    return running  # Kafka is away again
+                self._failures.add(running.job, error)
+                return None
+            return RunningQuery(running.job, query, self.settings, self.target)
+        if not self._processing.counted.pop(running.job.name, False):
             return None
         return self._started(running.job, until_caught_up=False, retry=False)
 
@@ -244,14 +217,3 @@ class Runner:
             while each.query.isActive and each.query.status["isTriggerActive"] and time.monotonic() < deadline:
                 time.sleep(0.05)
             each.query.stop()
-
-
-def _compile(spark: SparkSession, records: int) -> None:
-    """Generate code for the next batch only if this one was large: for few records it takes longer than it saves."""
-    large = records > RECORDS_WORTH_COMPILING
-    spark.conf.set("spark.sql.codegen.wholeStage", large)
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if large else "NO_CODEGEN")
-
-
-class _Stopped(Exception):
-    """Ends a batch that began after the stop was requested."""

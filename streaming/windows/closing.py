@@ -55,7 +55,7 @@ def close(
         epoch=last_checkpoint(job, settings, generation).epoch,
         generation=generation,
         settings=settings,
-        closing=True,
+        part="close",
         closed_until=closed_until or last.replace(tzinfo=UTC) + timedelta(milliseconds=1),
     )
     # A repeated closing is a new write: it replaces rows by key.

@@ -47,6 +47,6 @@ def test_a_batch_writes_as_another_application_in_each_epoch_and_when_it_closes(
     live = Batch(rows=cast(Any, None), job="sessions", id=3, epoch=1, generation=2, settings=cast(Any, None))
     assert live.txn_app_id == "sessions/g2/e1"
     assert replace(live, epoch=2).txn_app_id == "sessions/g2/e2"
-    assert replace(live, closing=True).txn_app_id == "sessions/g2/e1/close"
+    assert replace(live, part="close").txn_app_id == "sessions/g2/e1/close"
     assert replace(live, input_generations={"silver.clicks": 1}).generation_of("silver.clicks") == 1
     assert live.generation_of("silver.clicks") == 2

@@ -51,10 +51,10 @@ def numbered(sent: Iterable[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return found
 
 
-def catch_up(lake: Lake, names: Sequence[str] = ()) -> None:
-    """Run every job that reads tables, or the named ones, until it has caught up."""
+def catch_up(lake: Lake, names: Sequence[str] = (), *, from_first: bool = True) -> None:
+    """Run every job that reads tables, or the named ones, until it has caught up; as a stream of all rows."""
     chosen = [job for job in followers() if not names or job.name in names]
-    Runner(lake.settings, lake.spark).run(chosen, until_caught_up=True)
+    Runner(lake.settings, lake.spark, from_first=from_first).run(chosen, until_caught_up=True)
 
 
 def followers() -> list[Job]:

@@ -3,6 +3,8 @@
 State: one row per hour, merchant (and salt), until the watermark has passed the end of the hour.
 """
 
+from datetime import timedelta
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -59,7 +61,7 @@ def job() -> Job:
         ),
         process=write,
         handles_late=True,
-        bounded=Bounded(late_parts=LATE_PARTS),
+        bounded=Bounded(late_parts=LATE_PARTS, reach=timedelta(hours=1)),
         provenance=Provenance(
             row_contains_event=f"e.type = 'payment_received' and e.merchant_id = r.merchant_id and {DURING}",
             shared_columns=("merchant_id",),

@@ -3,6 +3,8 @@
 State: one row per open session, until the watermark has passed its end; only then is it written to the table.
 """
 
+from datetime import timedelta
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -52,7 +54,7 @@ def job() -> Job:
         writes=(TABLE,),
         query=Query(transform=lambda tables: sessions(tables[CLICKS], tables[ORDERS])),
         process=write,
-        bounded=Bounded(max_event_gap=None),
+        bounded=Bounded(max_event_gap=None, reach=timedelta(0), starts_at="session_start"),
         provenance=Provenance(
             row_contains_event="e.user_id = r.user_id"
             " and r.session_start <= e.event_time and e.event_time < r.session_end",

@@ -86,7 +86,7 @@ def job() -> Job:
             transform=Saltable(lambda tables, salt: views_in_five_minutes(tables[CLICKS], salt)), output_mode="update"
         ),
         process=write,
-        bounded=Bounded(max_event_gap=timedelta(minutes=5)),
+        bounded=Bounded(max_event_gap=timedelta(minutes=5), reach=timedelta(minutes=5)),
         provenance=Provenance(
             row_contains_event=f"e.type = 'page_view' and e.product_id = r.product_id and {DURING}",
             row_affected_by_event=f"e.type = 'page_view' and {DURING}",

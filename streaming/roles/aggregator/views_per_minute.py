@@ -3,6 +3,8 @@
 State: one row per minute, product, tier (and salt), until the watermark has passed the end of the minute.
 """
 
+from datetime import timedelta
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -62,7 +64,7 @@ def job() -> Job:
         ),
         process=write,
         handles_late=True,
-        bounded=Bounded(late_parts=LATE_PARTS),
+        bounded=Bounded(late_parts=LATE_PARTS, reach=timedelta(minutes=1)),
         provenance=Provenance(
             row_contains_event=f"e.type = 'page_view' and e.product_id = r.product_id and e.tier = r.tier and {DURING}",
             shared_columns=("product_id",),

@@ -56,7 +56,7 @@ def job() -> Job:
         writes=(TABLE,),
         query=Query(transform=lambda tables: ad_clicks(tables[CLICKS])),
         process=write,
-        bounded=Bounded(max_event_gap=timedelta(minutes=5)),
+        bounded=Bounded(max_event_gap=timedelta(minutes=5), reach=timedelta(minutes=5)),
         provenance=Provenance(
             row_contains_event="(e.event_id = r.impression_event_id and e.event_time = r.impression_time)"
             " or (e.event_id = r.click_event_id and e.event_time = r.click_time)",

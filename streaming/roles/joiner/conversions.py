@@ -60,7 +60,7 @@ def job() -> Job:
         writes=(TABLE,),
         query=Query(transform=lambda tables: candidates(tables[CLICKS], tables[ORDERS])),
         process=write,
-        bounded=Bounded(max_event_gap=timedelta(hours=24), pick_first_by=FIRST),
+        bounded=Bounded(max_event_gap=timedelta(hours=24), reach=timedelta(hours=24), pick_first_by=FIRST),
         provenance=Provenance(
             row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id)"
             " or (e.event_id = r.cart_event_id and e.event_time = r.cart_time)",

@@ -63,7 +63,7 @@ def job() -> Job:
         writes=(TABLE,),
         query=Query(transform=lambda tables: candidates(tables[ORDERS], tables[PAYMENTS])),
         process=write,
-        bounded=Bounded(max_event_gap=timedelta(hours=1), pick_first_by=FIRST),
+        bounded=Bounded(max_event_gap=timedelta(hours=1), reach=timedelta(hours=1), pick_first_by=FIRST),
         provenance=Provenance(
             row_contains_event="(e.type = 'order_placed' and e.order_id = r.order_id)"
             " or (e.event_id = r.payment_event_id and e.event_time = r.payment_time)",

@@ -1,0 +1,86 @@
+"""History: a job that starts on tables with rows is computed in one pass, and goes on as if it had streamed them."""
+
+import os
+import time
+from functools import partial
+from typing import Any
+
+import pytest
+from gold import ANSWERS, catch_up, differences, followers, records_of
+from handmade import Lake
+
+from config.declarations import landed_tables
+from config.errors import LakehouseError
+from lake import batch_log, tables
+from lake.location import table_location
+from local.simulator.plan import Plan
+from streaming import history, start
+from streaming.checkpoint import last_checkpoint
+from streaming.job import job_named
+
+FORTY_DAYS = 40 * 24 * 60 * 60
+from_history = partial(catch_up, from_first=False)
+
+
+def test_history_is_computed_on_aged_and_compacted_tables_and_the_stream_goes_on_from_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = records_of(Plan(seed=21, events=3_000, late=0.03, duplicates=0.03, malformed=0.01))
+    half = len(records) // 2
+    for low, high in ((0, half // 2), (half // 2, half)):
+        lake.land(records[low:high])
+    age(lake)
+    broken_off: set[str] = set()
+
+    def die_once(place: str) -> None:
+        if place not in broken_off:
+            broken_off.add(place)
+            raise OSError(place)
+
+    # Interrupted after the commit of its history, and after each commit of the batches that read the tail.
+    for job in followers():
+        with monkeypatch.context() as patch:
+            for module in (tables, batch_log, history):
+                patch.setattr(module, "failpoint", die_once)
+            for _ in range(4):
+                try:
+                    from_history(lake, [job.name])
+                    break
+                except (LakehouseError, OSError) as error:
+                    assert "after" in str(error)
+        broken_off.discard("after ops.batches")
+    assert {f"after history of {name}" for name in ANSWERS} <= broken_off
+    assert differences(lake, records[:half]) == {}
+    for job in followers():
+        begun = started(lake, job.name)
+        assert begun.history == "complete"
+        assert (begun.tail_from is not None) == (job.query.transform is not None)
+
+    # Live, in two pieces; nothing is dropped, or the job would refuse to continue.
+    for low, high in ((half, half + half // 2), (half + half // 2, len(records))):
+        lake.land(records[low:high])
+        from_history(lake)
+    assert differences(lake, records) == {}
+
+
+def started(lake: Lake, job: str) -> start.Start:
+    checkpoint = last_checkpoint(job_named(job), lake.settings)
+    begun = start.load(checkpoint.job_folder, checkpoint.epoch)
+    assert begun is not None
+    return begun
+
+
+def age(lake: Lake) -> None:
+    """Compact every landed table, remove what it replaced, and let its log age by 40 days and be cleaned up."""
+    for name in (table.name for table in landed_tables()):
+        location = table_location(lake.settings, name)
+        table = location.table()
+        table.optimize.compact()
+        table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        log = lake.settings.home / "warehouse" / str(location).split("/warehouse/")[1] / "_delta_log"
+        table.create_checkpoint()
+        long_ago = time.time() - FORTY_DAYS
+        for file in log.glob("*.json"):
+            os.utime(file, (long_ago, long_ago))
+        table.cleanup_metadata()
+        assert not (log / f"{0:020}.json").exists()
