@@ -57,7 +57,9 @@ class SparkSettings(Section):
 class StreamingSettings(Section):
     """How streaming jobs read, write and treat late or skewed data."""
 
-    records_per_batch: int = Field(400_000, ge=1, description="most Kafka records of one micro-batch (back-pressure)")
+    records_per_batch: int = Field(
+        400_000, ge=1, description="most records of one micro-batch of landing (back-pressure)"
+    )
     trigger_seconds: float = Field(0.0, ge=0, description="trigger interval of landing; 0: no pause")
     table_trigger_seconds: float = Field(
         10.0, ge=0, description="the same for jobs that read tables; a longer interval uses less CPU"
@@ -67,9 +69,6 @@ class StreamingSettings(Section):
         400_000,
         ge=0,
         description="largest micro-batch, in records, that the driver writes itself; Spark tasks write larger ones",
-    )
-    archive_bytes_per_batch: str = Field(
-        "16m", pattern=r"^\d+[kmg]$", description="most bytes of one micro-batch that a replay reads from the archive"
     )
     late: dict[str, Literal["leave", "count", "merge"]] = Field(
         default_factory=dict, description="by job: leave late rows out, count them, or merge them into their window"
@@ -224,6 +223,8 @@ RENAMED = {
     "ahead": "max_clock_ahead",
     "follows": "lateness_of",
     "says": "description",
+    "streaming.archive_bytes_per_batch": "streaming.records_per_batch",
+    "LAKEHOUSE_STREAMING__ARCHIVE_BYTES_PER_BATCH": "LAKEHOUSE_STREAMING__RECORDS_PER_BATCH",
     "streaming.follow_seconds": "streaming.table_trigger_seconds",
     "LAKEHOUSE_STREAMING__FOLLOW_SECONDS": "LAKEHOUSE_STREAMING__TABLE_TRIGGER_SECONDS",
 }

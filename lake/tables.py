@@ -240,7 +240,7 @@ def columns(table: Table) -> list[Column]:
 def read(
     spark: SparkSession, name: str, settings: Settings, generation: int = 1, version: int | None = None
 ) -> DataFrame:
-    """Read a table, as it is or as of a version; in a versioned one, a version ends where the next of its key begins."""
+    """Read a table, now or as of a version; in a dimension, a row is valid until the next one of its key begins."""
     table = table_named(name)
     reader = spark.read.format("delta")
     if version is not None:

@@ -54,6 +54,10 @@ def run(
     chosen: Chosen = None,
     resume: Annotated[int | None, typer.Option(help="Resume the interrupted replay of this generation.")] = None,
     cores: Annotated[int | None, typer.Option(min=1, help="Cores to use; by default half of those configured.")] = None,
+    mode: Annotated[
+        manifest.Mode,
+        typer.Option(help="bounded: compute history at once. stream: read it from the first commit, as a reference."),
+    ] = "bounded",
 ) -> None:
     """Build a new generation of silver and gold with the same jobs; the served tables are not touched.
 
@@ -68,7 +72,7 @@ def run(
     if resume is not None:
         todo = manifest.interrupted(settings, resume)
     else:
-        planned = make_plan(settings, _jobs(chosen), source, since)
+        planned = make_plan(settings, _jobs(chosen), source, since, mode)
         _show(planned)
         if planned.blockers:
             raise LakehouseError(*planned.blockers[0])

@@ -15,6 +15,8 @@ from streaming.code_version import code_version
 from streaming.job import Job, job_named
 
 State = Literal["running", "built", "verified", "dropped"]
+Mode = Literal["bounded", "stream"]
+"""How jobs that read tables process history: in one bounded pass, or as a stream from the first commit."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Replay:
     began: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     seconds: float = 0.0
     records: int = 0
+    mode: Mode = "bounded"
     generation_by_table: dict[str, int] = field(default_factory=dict)
     """The generation of every table: its own if it builds the table, else the one served when it started."""
 
@@ -92,7 +95,7 @@ def interrupted(settings: Settings, generation: int) -> Replay:
     return found
 
 
-def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> Replay:
+def new(settings: Settings, jobs: list[Job], source: Source, starting: str, mode: Mode = "bounded") -> Replay:
     """Create the manifest of a replay in the next generation; tables that the jobs only read stay the served ones."""
     served = generations.live(settings)
     tables = [name for job in jobs for name in job.writes if name in served]
@@ -102,6 +105,7 @@ def new(settings: Settings, jobs: list[Job], source: Source, starting: str) -> R
         jobs=[job.name for job in jobs],
         source=source,
         starting=starting,
+        mode=mode,
         versions={job.name: job.version for job in jobs},
         code={job.name: code_version(job) for job in jobs if job.module},
         generation_by_table=served | dict.fromkeys(tables, number),

@@ -13,7 +13,7 @@ from lake import ledger
 from lake.generations import Source, live
 from lake.location import table_location, warehouse
 from lake.locks import holder
-from replay.manifest import Replay, new
+from replay.manifest import Mode, Replay, new
 from streaming.job import Job
 from streaming.landing.archive import by_topic
 from streaming.progress import last_progress
@@ -41,7 +41,7 @@ class ReplayPlan:
         return sum(high - low for low, high in self.ranges.values())
 
 
-def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> ReplayPlan:
+def plan(settings: Settings, jobs: list[Job], source: Source, since: str, mode: Mode = "bounded") -> ReplayPlan:
     """Plan a replay without changing anything."""
     reads_log = any(job.topics for job in jobs)
     topics = sorted({topic for job in jobs for topic in job.topics})
@@ -66,7 +66,7 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
         low = dict.fromkeys(high, 0)
     ranges = {place: (low.get(place, 0), end) for place, end in high.items()}
     starting = json.dumps(by_topic(low)) if since != EARLIEST and source == "kafka" else EARLIEST
-    replay = new(settings, jobs, source, starting)
+    replay = new(settings, jobs, source, starting, mode)
     size, span = _landed(settings, topics)
     served = live(settings)
     needed = sum(table_location(settings, name, served[name]).size() for name in replay.tables)

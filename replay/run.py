@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
@@ -17,11 +17,12 @@ from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
 from replay.checks import refuse_other_code
 from replay.manifest import Replay, save
-from streaming.checkpoint import last_checkpoint
+from streaming.checkpoint import has_begun
 from streaming.dropped_rows import refuse_dropped_rows
 from streaming.job import Job
 from streaming.progress import OnProgress
 from streaming.runner import Runner
+from streaming.sources import live_delay
 from streaming.windows.closing import close
 
 LOCK = "replay"
@@ -49,12 +50,13 @@ def run(
         failpoint("after replay manifest")
         began = time.monotonic()
         followers = [job for job in jobs if not job.topics]
-        if any(last_checkpoint(job, settings, replay.generation).table_offsets() for job in followers):
-            # Their watermark delay was set by what had landed when the first of them started. Records that reached
-            # Kafka since the kill may lie behind it; they are landed once the replay is served.
+        if any(has_begun(job, settings, replay.generation) for job in followers):
+            # Their watermark follows from what had landed when the first of them started. Records that reached Kafka
+            # since the kill may lie behind it; they are landed once the replay is served.
             jobs = followers
         with measured(spark, warehouse(settings)) as cost:
-            Runner(settings, spark, replay.target).run(jobs, until_caught_up=True, on_progress=on_progress)
+            runner = Runner(settings, spark, replay.target, from_first=replay.mode == "stream")
+            runner.run(jobs, until_caught_up=True, on_progress=on_progress)
             failpoint("after replay run")
             for job in followers:
                 _close(job, replay, settings, spark)
@@ -70,8 +72,8 @@ def run(
 def _close(job: Job, replay: Replay, settings: Settings, spark: SparkSession) -> None:
     """Finalize a job's rows up to the event time that the live job would have reached after the same events.
 
-    A replay's own watermark delay is longer, because its log was read out of order; but it has read everything. Rows
-    that were closed on request are served as final, so they are closed here too.
+    The watermark delay of a replay that streams is longer, because its log was read out of order; but it has read
+    everything. Rows that were closed on request are served as final, so they are closed here too.
     """
     reached = [_reached(name, replay, settings) for name in job.reads]
     moments = [
@@ -101,6 +103,5 @@ def _reached(name: str, replay: Replay, settings: Settings) -> datetime | None:
     table = table_named(name)
     times = read_arrow(table_location(settings, table.name, replay.target.of_table(name)), None, ["event_time"])
     latest: datetime | None = pc.max(times["event_time"]).as_py() if len(times) else None
-    if latest is None or table.disorder is None:
-        return None
-    return latest.astimezone(UTC) - table.disorder - timedelta(minutes=settings.streaming.skew_minutes)
+    delay = live_delay(table, settings)
+    return None if latest is None or delay is None else latest.astimezone(UTC) - delay

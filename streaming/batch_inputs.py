@@ -96,6 +96,8 @@ def _added(spark: SparkSession, location: Location, commits: tuple[int, int] | N
     rows = spark.read.format("delta").load(str(location))
     if commits is None:
         return rows.limit(0)
+    if commits[0] == 0:  # everything up to a version; its first commits may have been cleaned up
+        return spark.read.format("delta").option("versionAsOf", commits[1]).load(str(location))
     paths = []
     for version in range(commits[0], commits[1] + 1):
         text = (location / "_delta_log" / f"{version:020}.json").read()

@@ -138,6 +138,12 @@ def open_checkpoint(
     return Checkpoint(epoch, location, json.dumps(values["offsets"]), values["landed"])
 
 
+def has_begun(job: Job, settings: Settings, generation: int) -> bool:
+    """Return whether a job that reads tables has begun to read them."""
+    last = last_checkpoint(job, settings, generation)
+    return last.has_started() or start.load(last.job_folder, last.epoch) is not None
+
+
 def last_checkpoint(job: Job, settings: Settings, generation: int = 1) -> Checkpoint:
     """Return the last checkpoint of a job without checking whether the job can continue from it."""
     folder = job_folder(job.name, settings, generation)

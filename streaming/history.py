@@ -1,8 +1,8 @@
 """History: a job that starts on tables with rows computes them in one bounded pass; its stream starts at their tail.
 
 The two meet at the watermark that a stream over the same rows would have reached. Rows that are final before it come
-from the bounded pass, in one commit. All other rows come from the stream, which first reads the tail of its inputs: every
-event that counts in a row that is still open. So the stream's state holds what is open, as if it had read everything.
+from the bounded pass, in one commit. All other rows come from the stream, which first reads the tail of its inputs:
+every event that counts in a row that is still open. So its state holds what is open, as if it had read everything.
 
 Nothing here needs the first version of a table, or rows in the order in which they landed: a table may be compacted,
 and its log may be cleaned up. If commits arrive meanwhile, the stream reads them; they cannot change a final row.
@@ -10,7 +10,7 @@ and its log may be cleaned up. If commits arrive meanwhile, the stream reads the
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F

@@ -92,10 +92,8 @@ class Processing:
         """Return the number of log records in a batch; it decides whether Spark compiles the next one."""
         if not job.topics:
             return 0
-        if self._target.source == "bronze":
-            return 0  # the batch is bounded by bytes, and counting its rows would read them twice
         records = checkpoint.records(batch_id)
-        _compile(rows.sparkSession, records)
+        compile_large(rows.sparkSession, records)
         return records
 
 
@@ -103,7 +101,7 @@ def write_nothing(_: DataFrame, __: int) -> None:
     """Process a micro-batch whose rows are written otherwise."""
 
 
-def _compile(spark: SparkSession, records: int) -> None:
+def compile_large(spark: SparkSession, records: int) -> None:
     """Generate code for the next batch only if this one was large: for few records it takes longer than it saves."""
     large = records > RECORDS_WORTH_COMPILING
     spark.conf.set("spark.sql.codegen.wholeStage", large)

@@ -1,4 +1,4 @@
-"""Rebuild: a job that reads tables, and every job downstream of it, from the first commit of their input tables.
+"""Rebuild: a job that reads tables, and every job downstream of it, from the rows of their input tables.
 
 The tables are built in a new generation next to the served ones, and one commit switches to it, so no reader ever sees
 an empty or half-built table. An interrupted rebuild starts over: its generation was never served.

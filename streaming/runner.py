@@ -85,7 +85,8 @@ class Runner:
                     done = self._catch_up_on_history(stage, on_progress)
                     if until_caught_up:
                         running += done
-                        behind = [job for job in stage if not self._has_caught_up(job, done)]
+                        self._land_archive(stage, on_progress)
+                        behind = [job for job in stage if not self._has_caught_up(job, done) and self._streams(job)]
                         self._run_stage(behind, running, until_caught_up, on_progress)
                 if not until_caught_up:
                     self._run_stage(jobs, running, until_caught_up, on_progress)
@@ -126,7 +127,9 @@ class Runner:
 
     def _catch_up_on_history(self, stage: list[Job], on_progress: OnProgress | None) -> list[RunningQuery]:
         """Compute the history of the jobs that start on tables with rows; return their queries, which have ended."""
-        starting = [job for job in stage if self._starter.has_history(job) and not self._failures.add_if_downstream(job)]
+        starting = [
+            job for job in stage if self._starter.has_history(job) and not self._failures.add_if_downstream(job)
+        ]
         if not starting or self._stopping.is_set():
             return []
         if on_progress:
@@ -142,6 +145,20 @@ class Runner:
         in_parallel(self._starter.complete_history, [each.job for each in done], threads)
         return done
 
+    def _land_archive(self, stage: list[Job], on_progress: OnProgress | None) -> None:
+        """Land the archive where a replay reads it in place of the log."""
+        for job in stage if self.target.source == "bronze" else []:
+            if job.topics:
+                try:
+                    self._starter.land_archive(job, partial(self._go_on, job, on_progress))
+                except LakehouseError as error:
+                    self._failures.add(job, error)
+
+    def _go_on(self, job: Job, on_progress: OnProgress | None, batch: int, landed: int, total: int) -> bool:
+        if on_progress:
+            on_progress([Progress(job.name, "running", batch, landed, total - landed, 0.0, 0.0)])
+        return not self._stopping.is_set()
+
     def _begun(self, job: Job) -> RunningQuery | None:
         """Compute the history of a job; return the query that reads the tail, or None if it failed."""
         try:
@@ -150,6 +167,9 @@ class Runner:
             self._failures.add(job, error)
             return None
         return RunningQuery(job, query, self.settings, self.target)
+
+    def _streams(self, job: Job) -> bool:
+        return not job.topics or self.target.source == "kafka"
 
     def _has_caught_up(self, job: Job, done: list[RunningQuery]) -> bool:
         """Return whether a job whose history was just computed has nothing left to read."""

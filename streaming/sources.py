@@ -1,4 +1,4 @@
-"""Sources: the streams that a job reads, from the log, from its archive, or from tables. The only readStream."""
+"""Sources: the streams that a job reads, from the log or from tables. The only readStream."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -59,8 +59,7 @@ class Sources:
         """
         if not job.topics:
             return {name: self.table(name, (versions or {}).get(name)) for name in job.reads}
-        log = self._archive(job) if self._target.source == "bronze" else self._log(job, starting_offsets, landed)
-        return {LOG: mark(log, self._settings)}
+        return {LOG: mark(self._log(job, starting_offsets, landed), self._settings)}
 
     def _log(self, job: Job, starting_offsets: str, landed: Mapping[str, int] | None) -> DataFrame:
         refuse_untrusted_arrivals(self._settings, job.topics)
@@ -82,23 +81,15 @@ class Sources:
         # The partition of records without an arrival time.
         return as_archived(log, archive.filter("arrival_date is null"), landed)
 
-    def _archive(self, job: Job) -> DataFrame:
-        """Read the archive as a stream in place of the log: its commits keep the order in which records were read."""
-        records = (
-            self._spark.readStream.format("delta")
-            .option("startingVersion", 0)
-            .option("maxBytesPerTrigger", self._settings.streaming.archive_bytes_per_batch)
-            .load(str(table_location(self._settings, ARCHIVE)))
-        )
-        return records.filter(records.topic.isin(*job.topics))
-
     def tails(self, job: Job, since: datetime | None) -> dict[str, DataFrame]:
         """Open the inputs of a job whose history is computed: first their rows from an event time on, then new commits.
 
         The rows come from the tables as they are, all in the first micro-batch. It has no watermark yet, so none of
         them can be dropped, whatever their order.
         """
-        return {name: self._watermarked(name, _since(table_named(name), self._opened(name), since)) for name in job.reads}
+        return {
+            name: self._watermarked(name, _since(table_named(name), self._opened(name), since)) for name in job.reads
+        }
 
     def table(self, name: str, version: int | None = None) -> DataFrame:
         """Read a table as a stream, commit by commit, so that rows arrive in the order they landed."""

@@ -1,6 +1,6 @@
 """Starting: a job -> its streaming query. History is computed first where its input tables have rows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,10 +11,11 @@ from config.settings import Settings
 from lake.generations import TableGenerations
 from lake.tables import create_missing
 from streaming import start
-from streaming.checkpoint import Checkpoint, last_checkpoint, open_checkpoint
+from streaming.checkpoint import Checkpoint, job_folder, last_checkpoint, open_checkpoint
 from streaming.dropped_rows import refuse_dropped_rows
 from streaming.history import History
 from streaming.job import Job
+from streaming.landing import from_archive
 from streaming.processing import Process, Processing, write_nothing
 from streaming.sources import Sources
 from streaming.start import Start
@@ -102,6 +103,12 @@ class Starter:
         start.save(checkpoint.job_folder, checkpoint.epoch, replace(begun, history="complete"))
         for name in job.writes:
             self._empty.pop(name, None)  # its rows are in no order that a stream could rely on
+
+    def land_archive(self, job: Job, on_batch: Callable[[int, int, int], bool]) -> None:
+        """Land the archive into the generation that a replay builds."""
+        generation = self._target.of_job(job)
+        folder = job_folder(job.name, self._settings, generation)
+        from_archive.land(self._spark, self._settings, job, generation, folder, on_batch)
 
     def too_often(self, job: Job, checkpoint: Checkpoint) -> LakehouseError | None:
         """Return the error of a batch that has failed too often; a replay is not repeated by itself."""

@@ -30,7 +30,7 @@ from streaming.landing.classify import DUPLICATES, INPUT_COLUMNS, LATE, QUARANTI
 from streaming.landing.contract import contracts
 from streaming.landing.job import classify_records, parse_and_validate
 from streaming.landing.write import ARCHIVE, typed
-from streaming.runner import RECORDS_WORTH_COMPILING
+from streaming.processing import RECORDS_WORTH_COMPILING
 from streaming.set_aside import active, lift, mark
 
 TABLE = "silver.quarantine"

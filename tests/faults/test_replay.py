@@ -33,7 +33,7 @@ STEPS_OF_RUN = [
     "after replay closing",
 ]
 # A replay in several batches, and one write at a time, so that what follows a failpoint has not happened.
-CUT = {"records_per_batch": "1300", "archive_bytes_per_batch": "1k", "parallel_writes": "1"}
+CUT = {"records_per_batch": "1300", "parallel_writes": "1"}
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import os
 import time
 from functools import partial
-from typing import Any
 
 import pytest
 from gold import ANSWERS, catch_up, differences, followers, records_of

@@ -10,9 +10,10 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from lake import generations
 from lake.location import Location
-from streaming import runner
+from streaming import runner, starting
 from streaming.checkpoint import Checkpoint
 from streaming.job import job_named
+from streaming.processing import Stopped
 from streaming.runner import Runner
 
 
@@ -23,12 +24,12 @@ def test_a_runner_stops_before_the_next_batch_once_another_generation_is_served(
     stops = Runner(fresh_home, no_session)
     checkpoint = Checkpoint(1, Location(str(fresh_home.home)))
     (checkpoint.location / "offsets" / "0").write("v1\n{}")
-    process = stops._processing(job, checkpoint)
+    process = stops._processing.of(job, checkpoint)
     no_rows: Any = None
     process(no_rows, 0)
     assert (written, stops.superseded) == ([0], False)
     generations.switch(fresh_home, {job.writes[0]: 2}, "promote")
-    with pytest.raises(runner._Stopped):
+    with pytest.raises(Stopped):
         process(no_rows, 1)
     assert (written, stops.superseded) == ([0], True)
     assert stops._stopping.is_set()
@@ -61,12 +62,12 @@ def test_records_of_the_log_are_counted_and_a_large_batch_is_compiled(landing: t
     conf: dict[str, object] = {}
     rows: Any = Rows(conf)
     compiled = "spark.sql.codegen.wholeStage"
-    assert runs._records(job_named("landing"), checkpoint, rows, 0) == 30_000
+    assert runs._processing.records(job_named("landing"), checkpoint, rows, 0) == 30_000
     assert conf.pop(compiled)
-    assert runs._records(job_named("landing"), checkpoint, rows, 1) == 10
+    assert runs._processing.records(job_named("landing"), checkpoint, rows, 1) == 10
     assert conf.pop(compiled) is False
     conf.clear()
-    assert runs._records(job_named("sessions"), checkpoint, rows, 0) == 0
+    assert runs._processing.records(job_named("sessions"), checkpoint, rows, 0) == 0
     assert conf == {}
 
 
@@ -75,10 +76,10 @@ def test_a_batch_that_failed_too_often_refuses_its_job_but_not_a_replay(
 ) -> None:
     runs, checkpoint = landing
     refused = LakehouseError("failed 3 times")
-    monkeypatch.setattr(runner, "failing_too_often", lambda *_: refused)
-    assert runs._too_often(job_named("landing"), checkpoint) is refused
-    runs.target = replace(runs.target, replay=2)
-    assert runs._too_often(job_named("landing"), checkpoint) is None
+    monkeypatch.setattr(starting, "failing_too_often", lambda *_: refused)
+    assert runs._starter.too_often(job_named("landing"), checkpoint) is refused
+    replaying = Runner(runs.settings, runs.spark, replace(runs.target, replay=2))
+    assert replaying._starter.too_often(job_named("landing"), checkpoint) is None
 
 
 def test_a_job_is_started_again_once_for_a_counted_failure(
@@ -92,7 +93,7 @@ def test_a_job_is_started_again_once_for_a_counted_failure(
     )
     runs._again(failed)
     assert started == []
-    runs._counted["landing"] = True
+    runs._processing.counted["landing"] = True
     runs._again(failed)
     runs._again(failed)
     assert started == [False]
@@ -103,7 +104,8 @@ def test_a_job_that_kafka_stopped_waits_until_kafka_answers(
 ) -> None:
     runs, _ = landing
     monkeypatch.setattr(runner, "kafka_is_away", lambda _: True)
-    monkeypatch.setattr(runs, "_started", lambda _, **how: "started")
+    query: Any = SimpleNamespace(lastProgress=None)
+    monkeypatch.setattr(runs._starter, "start", lambda *_, **how: query)
     failed: Any = SimpleNamespace(
         job=job_named("landing"), query=SimpleNamespace(exception=lambda: None), waiting_since=None
     )
@@ -113,5 +115,23 @@ def test_a_job_that_kafka_stopped_waits_until_kafka_answers(
     assert since is not None
     assert (runs._again(failed), failed.waiting_since) == (failed, since)
     monkeypatch.setattr(runner, "answers", lambda *_: True)
-    again: Any = runs._again(failed)
-    assert again == "started"
+    again = runs._again(failed)
+    assert again is not None
+    assert again.query is query
+
+    # Kafka answered, and was away again when the job started: it goes on waiting, and does not give up.
+    def away(*_: object, **__: object) -> None:
+        monkeypatch.setattr(runner, "answers", lambda *_: False)
+        raise LakehouseError("Kafka does not answer")
+
+    monkeypatch.setattr(runs._starter, "start", away)
+    assert runs._again(failed) is failed
+    assert failed.job not in runs._failures
+    monkeypatch.setattr(runner, "answers", lambda *_: True)
+    monkeypatch.setattr(runs._starter, "start", refuse)
+    assert runs._again(failed) is None
+    assert failed.job in runs._failures
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise LakehouseError("the checkpoint is damaged")

@@ -45,9 +45,9 @@ class Session:
 
 @pytest.fixture
 def delay(fresh_home: Settings) -> Callable[..., str]:
-    def delay(name: str, build: TableGenerations | None = None) -> str:
+    def delay(name: str, build: TableGenerations | None = None, *, from_first: bool = True) -> str:
         session: Any = Session()
-        Sources(fresh_home, session, build or serving(fresh_home)).table(name)
+        Sources(fresh_home, session, build or serving(fresh_home), from_first=from_first).table(name)
         return str(session.rows.delay)
 
     return delay
@@ -78,6 +78,12 @@ def test_a_replay_waits_as_long_as_its_own_log_was_out_of_order(delay: Any, monk
     monkeypatch.setattr(sources, "disorder", disorder)
     assert delay(ENRICHED, TableGenerations({"silver.clicks": 2, ENRICHED: 2}, replay=2)) == seconds(timedelta(days=2))
     assert asked == [("clicks", 2)]
+
+
+def test_a_replay_that_computes_history_waits_as_live(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "disorder", lambda *_: timedelta(days=2))
+    build = TableGenerations({ENRICHED: 2}, replay=2)
+    assert delay(ENRICHED, build, from_first=False) == delay(ENRICHED)
 
 
 def test_but_never_less_than_live_as_it_becomes_the_live_job(delay: Any, monkeypatch: pytest.MonkeyPatch) -> None:
