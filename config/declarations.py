@@ -16,6 +16,9 @@ from config.units import duration, retention
 TOPICS = ROOT / "config" / "topics"
 TABLES = ROOT / "config" / "tables"
 
+LOG_RETENTION, FILE_RETENTION = timedelta(days=30), timedelta(days=7)
+"""How long a table's log, and files that it no longer needs, are kept unless it declares otherwise."""
+
 _WITH_STATISTICS = ("string", "int", "bigint", "double", "date", "timestamp")
 _JSON_TO_SQL = {"string": "string", "integer": "bigint", "number": "double", "boolean": "boolean"}
 
@@ -100,6 +103,12 @@ class Table(Declaration):
     changed_at: str | None = None
     """For a table whose rows are never final: the column with the event time of the last change."""
 
+    log_retention: Annotated[timedelta, BeforeValidator(duration)] = LOG_RETENTION
+    """How long the table's log is kept. A stream that was stopped for longer is reset: it computes its history."""
+
+    file_retention: Annotated[timedelta, BeforeValidator(duration)] = FILE_RETENTION
+    """How long files are kept that the table no longer needs, for readers of an earlier version."""
+
     @property
     def layer(self) -> str:
         """Return the layer: bronze, silver, gold, batch or ops."""
@@ -117,15 +126,23 @@ class Table(Declaration):
 
     @property
     def properties(self) -> dict[str, str]:
-        """Return the Delta table properties: statistics, copied into the log, are kept of no personal column."""
+        """Return the Delta table properties: what is kept for how long, and statistics of no personal column.
+
+        Statistics are copied into the log, which is not erased.
+        """
+        kept = {
+            "delta.logRetentionDuration": f"interval {int(self.log_retention.total_seconds())} seconds",
+            "delta.deletedFileRetentionDuration": f"interval {int(self.file_retention.total_seconds())} seconds",
+            "delta.enableExpiredLogCleanup": "true",
+        }
         if not any(column.personal for column in self.stored.values()):
-            return {}
+            return kept
         counted = [
             name
             for name, column in self.stored.items()
             if not column.personal and column.type in _WITH_STATISTICS and name not in self.partitioned_by
         ]
-        return {"delta.dataSkippingStatsColumns": ",".join(counted)}
+        return kept | {"delta.dataSkippingStatsColumns": ",".join(counted)}
 
     @property
     def valid_to(self) -> str | None:

@@ -5,6 +5,7 @@ import sys
 
 from pyspark.sql import SparkSession
 
+from config.declarations import FILE_RETENTION, LOG_RETENTION
 from config.errors import LakehouseError
 from config.home import make_home
 from config.java import find_java
@@ -35,6 +36,8 @@ def environment(settings: Settings) -> dict[str, str]:
         "quoted_tmp": f'"{tmp}"',
         "tmp": tmp,
         "warehouse": settings.warehouse,
+        "log_retention": f"interval {LOG_RETENTION.days} days",
+        "file_retention": f"interval {FILE_RETENTION.days} days",
         "logs": logs,
     }
     for name in ("spark-defaults.conf", "log4j2.properties"):

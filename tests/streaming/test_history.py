@@ -1,23 +1,19 @@
 """History: a job that starts on tables with rows is computed in one pass, and goes on as if it had streamed them."""
 
-import os
-import time
 from functools import partial
 
 import pytest
+from aging import age
 from gold import ANSWERS, catch_up, differences, followers, records_of
 from handmade import Lake
 
-from config.declarations import landed_tables
 from config.errors import LakehouseError
 from lake import batch_log, tables
-from lake.location import table_location
 from local.simulator.plan import Plan
 from streaming import history, start
 from streaming.checkpoint import last_checkpoint
 from streaming.job import job_named
 
-FORTY_DAYS = 40 * 24 * 60 * 60
 from_history = partial(catch_up, from_first=False)
 
 
@@ -28,7 +24,7 @@ def test_history_is_computed_on_aged_and_compacted_tables_and_the_stream_goes_on
     half = len(records) // 2
     for low, high in ((0, half // 2), (half // 2, half)):
         lake.land(records[low:high])
-    age(lake)
+    age(lake.settings)
     broken_off: set[str] = set()
 
     def die_once(place: str) -> None:
@@ -67,19 +63,3 @@ def started(lake: Lake, job: str) -> start.Start:
     begun = start.load(checkpoint.job_folder, checkpoint.epoch)
     assert begun is not None
     return begun
-
-
-def age(lake: Lake) -> None:
-    """Compact every landed table, remove what it replaced, and let its log age by 40 days and be cleaned up."""
-    for name in (table.name for table in landed_tables()):
-        location = table_location(lake.settings, name)
-        table = location.table()
-        table.optimize.compact()
-        table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-        log = lake.settings.home / "warehouse" / str(location).split("/warehouse/")[1] / "_delta_log"
-        table.create_checkpoint()
-        long_ago = time.time() - FORTY_DAYS
-        for file in log.glob("*.json"):
-            os.utime(file, (long_ago, long_ago))
-        table.cleanup_metadata()
-        assert not (log / f"{0:020}.json").exists()
