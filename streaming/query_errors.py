@@ -20,6 +20,9 @@ NOT_A_RECORD = (
 )
 """Parts of errors that no record can cause."""
 
+CLEANED_UP = ("DELTA_MISSING_FILES_UNEXPECTED_VERSION", "DELTA_VERSION_NOT_FOUND")
+"""Errors of Delta for a stream that continues at a version whose log was cleaned up."""
+
 DAMAGED = ("FAILED_READ_FILE", "FILE_NOT_EXIST", "FileNotFoundException", "DELTA_TRUNCATED", "DELTA_VERSIONS_NOT_CON")
 """Errors of Spark and Delta for a table with a file that is cut off or missing."""
 
@@ -54,6 +57,12 @@ def explain_failure(job: str, error: StreamingQueryException, lost: Callable[[],
             f"'{job}' stopped: its state has another schema than its configuration requires, as after a change of "
             "streaming.salted.",
             f"Change the setting back, or rebuild the table: lakehouse stream reset {job}",
+        )
+    if any(sign in text for sign in CLEANED_UP):
+        return LakehouseError(
+            f"'{job}' stopped: the log of a table that it reads no longer has the commits that it has not read: it was "
+            "stopped for longer than the log is kept (log_retention in config/tables).",
+            f"lakehouse stream reset {job}   (computes its history from the rows of the table, which are all there)",
         )
     if any(sign in text for sign in DAMAGED):
         return LakehouseError(

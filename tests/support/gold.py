@@ -14,6 +14,7 @@ from oracle.answers import waits
 from config.declarations import tables
 from config.settings import Settings
 from lake.batch_log import closed_until
+from lake.generations import live
 from lake.location import table_location
 from local.simulator.plan import Plan
 from local.simulator.shop import shard_records, topics_of
@@ -80,7 +81,8 @@ def differences(
     oracle = Oracle(from_rows([(*record[:5], record[6]) for record in records]))
     found = {}
     for name in names:
-        until = closed_until(lake.settings, name.partition(".")[2]) if name in WAITING and not all_closed else None
+        job, served = name.partition(".")[2], live(lake.settings)[name]
+        until = closed_until(lake.settings, job, served) if name in WAITING and not all_closed else None
         wanted = oracle.table(name, closed_until=until, strategy=strategy)
         columns = [column for column in wanted.column_names if column in tables()[name].stored]
         there = rows_of(lake.settings, name, columns)
@@ -92,7 +94,7 @@ def differences(
 
 
 def rows_of(settings: Settings, name: str, columns: list[str]) -> Counter[str]:
-    """Read a table as comparable rows."""
-    table = deltalake.DeltaTable(str(table_location(settings, tables()[name].name)))
+    """Read a table as it is served, as comparable rows."""
+    table = deltalake.DeltaTable(str(table_location(settings, name, live(settings)[name])))
     rows = table.to_pyarrow_dataset().to_table(columns=columns, use_threads=False)
     return Counter(map(repr, rows.to_pylist()))
