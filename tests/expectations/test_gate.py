@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from handmade import frame
+from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
@@ -17,12 +18,6 @@ from lake.tables import read_arrow
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=5)
-
-
-def frame(spark: SparkSession, table: str, *rows: dict[str, Any]) -> DataFrame:
-    """Make rows of a table; what is not given is empty."""
-    columns = table_named(table).stored
-    return spark.createDataFrame([tuple(row.get(name) for name in columns) for row in rows], table_named(table).ddl)
 
 
 def payment(number: int, **fields: Any) -> dict[str, Any]:
