@@ -231,6 +231,7 @@ RENAMED = {
 RENAMED_OPTIONS = {
     "stream run --same-results": "--allow-code-change",
     "demo --act": "--part",
+    "new job --by": "--key",
 }
 """Renamed options of commands: command and old name -> new name."""
 

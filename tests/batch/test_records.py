@@ -17,7 +17,7 @@ Found = dict[tuple[int, int], tuple[tuple[int, int], bool]]
 
 
 def record(partition: int, offset: int, event_id: str = "e1", at: datetime = NOON, **fields: Any) -> tuple[Any, ...]:
-    values = {"content_hash": 1, "dedup_hash": hash(event_id), "rules": []} | fields
+    values = {"content_hash": 1, "dedup_hash": int(event_id[1:]), "rules": []} | fields
     return ("clicks", partition, offset, event_id, at, *values.values())
 
 
