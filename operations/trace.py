@@ -112,8 +112,8 @@ def _place(name: str, layer: str) -> str:
 def _row(row: dict[str, Any], event: dict[str, Any]) -> str:
     """Format the columns whose values differ from the event's."""
     new = {name: value for name, value in row.items() if value is not None and event.get(name) != value}
-    told = {name: f"{value:%H:%M:%S}" if isinstance(value, datetime) else value for name, value in new.items()}
-    return ", ".join(f"{name} {value}" for name, value in told.items() if name not in ("day", "event_date"))
+    shown = {name: f"{value:%H:%M:%S}" if isinstance(value, datetime) else value for name, value in new.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if name not in ("day", "event_date"))
 
 
 def _counting(

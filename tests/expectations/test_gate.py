@@ -100,7 +100,7 @@ def test_bounds_and_freshness_warn(bad_day: tuple[Audit, Settings]) -> None:
     assert not [each for each in bad_day[0].failures if each.severity == "warn"]
 
 
-def test_what_fails_is_told_in_words_with_rows_keys_and_what_to_run(
+def test_a_failure_is_described_with_its_rows_keys_and_what_to_run(
     bad_day: tuple[Audit, Settings], console: Terminal
 ) -> None:
     assert not bad_day[0].passed
@@ -128,7 +128,7 @@ def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]
     assert any("An order is placed, paid, packed, shipped, delivered or cancelled." in page for page in pages)
 
 
-def test_suites_can_be_read_back_by_who_knows_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
+def test_suites_can_be_read_back_with_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
     suite = data_docs.context(bad_day[1]).suites.get("gold.order_payments")
     descriptions = [each.description for each in suite.expectations]
     assert "The payment is at most one hour after the order. (paid_within_an_hour)" in descriptions

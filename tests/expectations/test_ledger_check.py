@@ -91,10 +91,10 @@ def test_a_missing_file_is_named_with_the_way_out(
             lakehouse.main()
     finally:
         away.rename(file)
-    told = "".join(capsys.readouterr().err.split())  # lines are broken to fit the terminal
+    printed = "".join(capsys.readouterr().err.split())  # lines are broken to fit the terminal
     assert end.value.code == 2
-    assert f"{file}ismissing." in told
-    assert "".join(BY_HAND.split()) in told
+    assert f"{file}ismissing." in printed
+    assert "".join(BY_HAND.split()) in printed
 
 
 def test_a_row_that_is_lost_or_doubled_in_any_table_is_found(spark: SparkSession, landed: Settings) -> None:

@@ -60,7 +60,7 @@ def unhurt(waiting: Settings, spark: SparkSession, folder: Path) -> dict[str, Co
 
 @pytest.mark.faults
 @pytest.mark.slow
-def test_killed_between_two_commits_it_goes_on_as_if_nothing_had_been(waiting: Settings) -> None:
+def test_killed_between_two_commits_it_continues_with_equal_tables(waiting: Settings) -> None:
     killed_after("silver.clicks")
     assert ledger.entries(waiting) == []
     lands_whole()
@@ -108,7 +108,7 @@ def test_the_broker_killed_in_the_middle_of_a_batch_loses_nothing(
         assert not (log / "commits" / "1").exists(), "the batch was still under way"
         Broker(waiting).start()
         _, said = process.communicate(timeout=300)
-    # It waits for the broker, though not for ever: on a slow machine it may be told to be started again.
+    # It waits for the broker, though not for ever: on a slow machine it may ask to be started again.
     assert process.returncode == 0 or "Kafka did not answer in time" in said, said
     lands_whole()
     assert content(waiting) == unhurt(waiting, spark, tmp_path / "unhurt")

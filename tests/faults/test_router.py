@@ -96,7 +96,7 @@ def test_killed_between_any_two_steps_nothing_is_lost_or_doubled(log: Settings, 
 
 
 @pytest.mark.faults
-def test_two_share_the_work_and_one_that_is_told_to_stop_leaves_cleanly(log: Settings, processes):
+def test_two_share_the_work_and_one_that_is_stopped_leaves_cleanly(log: Settings, processes):
     waiting = Waiting(log, seed=22, events=3_000)
     forever, other = start(processes), start(processes, "--until-caught-up")
     ends_well(other)

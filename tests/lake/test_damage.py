@@ -100,10 +100,10 @@ def test_an_unexpected_error_names_the_damage_that_caused_it(
     monkeypatch.setattr(sys, "argv", ["lakehouse", "sql"])
     with pytest.raises(SystemExit) as end:
         lakehouse.main()
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert end.value.code == 2
-    assert f"{last} is cut off." in told
-    assert f"rm '{last}'" in told
+    assert f"{last} is cut off." in printed
+    assert f"rm '{last}'" in printed
 
 
 def test_another_error_keeps_its_traceback(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

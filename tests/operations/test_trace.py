@@ -11,7 +11,7 @@ from lakehouse import build
 from operations.trace import origins, trace
 
 
-def test_every_way_of_a_record_is_told(spark: SparkSession, fresh_home: Settings) -> None:
+def test_every_way_of_a_record_is_traced(spark: SparkSession, fresh_home: Settings) -> None:
     log, lake = Log(), Lake(spark, fresh_home)
     log.send(click("a"))
     log.send(click("a"))
