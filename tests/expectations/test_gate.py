@@ -7,7 +7,6 @@ import pytest
 from handmade import frame
 from pyspark.sql import SparkSession
 
-from config.declarations import table_named
 from config.settings import Settings
 from config.terminal import Terminal
 from expectations import data_docs
@@ -31,8 +30,8 @@ def paid_order(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def entry(**terms: int) -> dict[str, Any]:
-    place = {"job": "landing", "topic": "payments", "partition": 0, "from_offset": 0, "to_offset": 10, "input": 10}
-    return place | dict.fromkeys(TERMS, 0) | terms
+    written_by = {"job": "landing", "topic": "payments", "partition": 0, "from_offset": 0, "to_offset": 10, "input": 10}
+    return written_by | dict.fromkeys(TERMS, 0) | terms
 
 
 @pytest.fixture(scope="module")

@@ -30,9 +30,9 @@ TABLES = [
 RUN = ["stream", "run", "landing", "--until-caught-up"]
 
 
-def killed_after(place: str) -> None:
+def killed_after(failpoint: str) -> None:
     """Land with a kill right after a commit; one write at a time, so that what follows has not happened."""
-    killed_at(f"after {place}", *RUN, LAKEHOUSE_STREAMING__PARALLEL_WRITES="1")
+    killed_at(f"after {failpoint}", *RUN, LAKEHOUSE_STREAMING__PARALLEL_WRITES="1")
 
 
 def lands_whole() -> None:
@@ -68,11 +68,11 @@ def test_killed_between_two_commits_it_continues_with_equal_tables(waiting: Sett
 
 @pytest.mark.faults
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [*TABLES, "ops.ledger"])
-def test_killed_after_any_commit(waiting: Settings, spark: SparkSession, tmp_path: Path, place: str) -> None:
-    killed_after(place)
-    done = place == "ops.ledger"
-    assert list(content(waiting)) == (TABLES if done else TABLES[: TABLES.index(place) + 1])
+@pytest.mark.parametrize("failpoint", [*TABLES, "ops.ledger"])
+def test_killed_after_any_commit(waiting: Settings, spark: SparkSession, tmp_path: Path, failpoint: str) -> None:
+    killed_after(failpoint)
+    done = failpoint == "ops.ledger"
+    assert list(content(waiting)) == (TABLES if done else TABLES[: TABLES.index(failpoint) + 1])
     assert bool(ledger.entries(waiting)) == done
     lands_whole()
     assert content(waiting) == unhurt(waiting, spark, tmp_path / "unhurt")

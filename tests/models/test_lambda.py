@@ -36,7 +36,7 @@ def answers(built: Any, wanted: Any, fence: datetime) -> dict[str, pa.Table]:
 
 def fence_of(built: Any) -> datetime:
     """Read the fence of the served publication, without a zone."""
-    served = publications.served(built.settings)
+    served = publications.served_publication(built.settings)
     assert served
     rows = table_location(built.settings, "ops.fences").table().to_pyarrow_table().to_pylist()
     found: datetime

@@ -22,10 +22,10 @@ def lakehouse(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
     )
 
 
-def killed_at(place: str, *arguments: str, **environ: str) -> None:
+def killed_at(failpoint: str, *arguments: str, **environ: str) -> None:
     """Run a command that is killed at a failpoint; fail if it never reaches it."""
-    done = lakehouse(*arguments, **environ | {"LAKEHOUSE_FAILPOINT": place})
-    assert done.returncode == -signal.SIGKILL, f"{place}: {done.stdout}{done.stderr}"
+    done = lakehouse(*arguments, **environ | {"LAKEHOUSE_FAILPOINT": failpoint})
+    assert done.returncode == -signal.SIGKILL, f"{failpoint}: {done.stdout}{done.stderr}"
 
 
 def killed_when(holds: Callable[[IO[str]], bool], *arguments: str) -> bool:

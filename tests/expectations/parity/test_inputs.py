@@ -144,4 +144,7 @@ def test_a_row_without_a_reason_is_replaced_by_that_of_the_right_side(differing:
 
 def test_the_events_with_a_reason_are_those_of_both_sides(differing: tuple[DataFrame, Explained]) -> None:
     rows = events(differing[1], table_named(CLICKS)).collect()
-    assert {(row.event_id, row.agent, row[BECAUSE]) for row in rows} == {("late", "left", LATE), ("late", "right", LATE)}
+    assert {(row.event_id, row.agent, row[BECAUSE]) for row in rows} == {
+        ("late", "left", LATE),
+        ("late", "right", LATE),
+    }
