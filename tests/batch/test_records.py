@@ -1,4 +1,4 @@
-"""Duplicates of the batch layer: of all records of an event the first in the log counts, in whatever order they came."""
+"""Duplicates of the batch layer: the first of all records of an event counts, in whatever order they came."""
 
 from datetime import datetime, timedelta
 from typing import Any

@@ -30,7 +30,7 @@ def test_an_empty_file_gives_the_defaults(file: Path) -> None:
     settings = load_settings(file)
     assert settings.kafka.servers is None
     assert settings.spark.cores >= 1
-    assert settings.warehouse == settings.home / "warehouse"
+    assert settings.warehouse == str(settings.home / "warehouse")
 
 
 def test_the_file_is_read(file: Path) -> None:

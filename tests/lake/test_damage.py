@@ -34,7 +34,7 @@ def test_whole_tables_are_not_damaged(fresh_home: Settings) -> None:
     table = commit(fresh_home, GOLD)
     commit(fresh_home, "ops.ledger", 1)
     assert damages(fresh_home) == []
-    (fresh_home.warehouse / "gold" / "made by a kill" / "_delta_log").mkdir(parents=True)
+    (Path(fresh_home.warehouse) / "gold" / "made by a kill" / "_delta_log").mkdir(parents=True)
     deltalake.DeltaTable(table).create_checkpoint()
     entry(table, 1).unlink()  # cleaned up: the checkpoint has it
     assert damages(fresh_home) == []
