@@ -3,6 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 from handmade import NOON
 
@@ -10,9 +12,8 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from lake import ledger
 from lake.batch import Batch
-from lake.location import Location
+from lake.location import Location, table_location
 from lake.locks import single_writer
-from lake.tables import create_missing
 from replay.plan import EARLIEST, _no_longer_there, _starting, plan
 from streaming.job import job_named
 
@@ -46,7 +47,7 @@ def test_jobs_that_read_tables_need_nothing_of_the_log(fresh_home: Settings) -> 
 
 
 def test_another_replay_and_a_full_disk_block_it(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    create_missing(["gold.sessions"], fresh_home)
+    deltalake.write_deltalake(str(table_location(fresh_home, "gold.sessions")), pa.table({"events": [1]}))
     monkeypatch.setattr(Location, "free", lambda _: 10)
     with single_writer(fresh_home, ["replay"]):
         found = plan(fresh_home, [job_named("sessions")], "kafka", EARLIEST)
