@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -191,7 +192,7 @@ def test_every_test_passes_with_them(added: Added, copy: Path) -> None:
 
 def change(kind: str, *arguments: str, **options: str) -> partial[Files]:
     """Make a change of a kind, to call with the project's root."""
-    kinds = {"topic": topic, "job": job, "join": join, "model": model}
+    kinds: dict[str, Callable[..., Files]] = {"topic": topic, "job": job, "join": join, "model": model}
     return partial(kinds[kind], *arguments, **options)
 
 
