@@ -67,6 +67,15 @@ for command in json.loads(sys.argv[1]):
 print(json.dumps({"dry": dry, "printed": done}))
 """
 FILES = {"topic": 4, "job": 4, "join": 4, "model": 2}
+ALONE = ("topic", f"{OWN}parcels"), ("job", f"{OWN}weekly"), ("join", f"{OWN}paid"), ("model", f"{OWN}orders_per_day")
+"""A change of each kind that needs none of the others."""
+
+DECLARATIONS = (
+    *(f"tests/config/test_{name}.py" for name in ("declarations", "rules", "table_rules")),
+    *(f"tests/models/test_{name}.py" for name in ("project", "sync")),
+    *(f"tests/streaming/test_{name}.py" for name in ("code_version", "job", "sources")),
+)
+"""Tests of whatever the declarations, jobs and models of a project are."""
 
 
 def copied(folder: Path) -> Path:
@@ -177,6 +186,14 @@ for name in {names}:
         "weekly|silver.clicks_enriched|gold.weekly|update|7 days, 0:00:00",
         "paid|silver.orders|silver.payments|gold.paid|append|2:00:00",
     ]
+
+
+@pytest.mark.parametrize("change", ALONE, ids=[kind for kind, _ in ALONE])
+def test_the_tests_of_declarations_pass_after_each_kind_alone(change: tuple[str, str], tmp_path: Path) -> None:
+    folder = copied(tmp_path / "a copy")
+    (command,) = (command for command in COMMANDS if command[:2] == change)
+    run_in(folder, "-c", SCRIPT, json.dumps([command]))
+    own_tests(folder, "-m", "not slow and not jvm", *DECLARATIONS)
 
 
 def test_every_test_that_needs_no_jvm_passes_with_them(added: Added, copy: Path) -> None:
