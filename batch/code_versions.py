@@ -59,7 +59,7 @@ def stale(before: Versions, now: Versions) -> frozenset[str]:
     return frozenset(name for name in now if before.get(name) != now[name])
 
 
-def record(settings: Settings, run: str, versions: Versions) -> None:
+def record_versions(settings: Settings, run: str, versions: Versions) -> None:
     """Record the versions of a run, once."""
     now = datetime.now(UTC)
     rows = [

@@ -48,7 +48,7 @@ def status() -> None:
     """
     settings = load_settings()
     table = Table("run", "began", "records", "complete until", "")
-    served = publications.served(settings)
+    served = publications.served_publication(settings)
     published = {each.run for each in publications.publications(settings)}
     kept = {each.run for each in publications.kept(settings)}
     for name, began in fence.runs(settings).items():

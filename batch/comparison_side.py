@@ -16,7 +16,7 @@ def batch_side(spark: SparkSession, settings: Settings) -> Side | None:
 
     A table that the run computed without a row is one of them: rows that only the other side has must be found.
     """
-    served = publications.served(settings)
+    served = publications.served_publication(settings)
     if served is None:
         return None
     computed = {name for name in code_versions.of_run(settings, served.run) if name in tables()}

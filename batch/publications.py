@@ -42,7 +42,7 @@ def publications(settings: Settings) -> list[Publication]:
     return [found[number] for number in sorted(found)]
 
 
-def served(settings: Settings) -> Publication | None:
+def served_publication(settings: Settings) -> Publication | None:
     """Return the served publication, or None."""
     return next(reversed(publications(settings)), None)
 
@@ -59,7 +59,7 @@ def moments(settings: Settings) -> list[tuple[datetime, datetime]]:
 
 def publish(settings: Settings, run: str, tables: Mapping[str, Segments]) -> Publication:
     """Serve the given segments of every table, in one commit."""
-    last = served(settings)
+    last = served_publication(settings)
     now = datetime.now(UTC)
     number = last.number + 1 if last else 1
     common = {"publication": number, "run": run, "published_at": now}

@@ -41,7 +41,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep)
     archive_path = table_location(settings, fence.ARCHIVE)
     if not archive_path.is_table():
         raise LakehouseError("There is no archive yet: nothing was landed.", "lakehouse stream run --until-caught-up")
-    last = publications.served(settings)
+    last = publications.served_publication(settings)
     versions = code_versions.current(active(settings))
     before = code_versions.of_run(settings, last.run) if last else {}
     full = full or last is None or code_versions.needs_full_run(before, versions)
@@ -60,7 +60,7 @@ def run(spark: SparkSession, settings: Settings, *, full: bool, on_step: OnStep)
         if base and not rebuild.changed:
             return Result(base.run, limit, full, {}, None, base, cost)
         fence.record_fence(settings, name, limit)
-        code_versions.record(settings, name, versions)
+        code_versions.record_versions(settings, name, versions)
         on_step("checks")
         began = time.monotonic()
         found = _audit(rebuild, settings)

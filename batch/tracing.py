@@ -8,9 +8,9 @@ from lake.location import Location
 LAYER = "batch"
 
 
-def served(settings: Settings) -> dict[str, tuple[Location, str]]:
+def served_rows(settings: Settings) -> dict[str, tuple[Location, str]]:
     """Return, for each published table, its location and the SQL condition for its served rows `r`."""
-    publication = publications.served(settings)
+    publication = publications.served_publication(settings)
     found = {}
     for name, segments in (publication.tables if publication else {}).items():
         by_run: dict[str, list[str]] = {}

@@ -10,7 +10,7 @@ from lake.views import delta
 
 def views(settings: Settings) -> dict[str, str]:
     """Write a query for each published table, by its name in the layer `batch`."""
-    served = publications.served(settings)
+    served = publications.served_publication(settings)
     return {_name(table): _published(settings, table) for table in (served.tables if served else ())}
 
 

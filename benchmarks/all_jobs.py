@@ -89,7 +89,7 @@ def _sending(settings: Settings) -> "subprocess.Popen[bytes]":
 def _not_landed(settings: Settings) -> int:
     landed = ledger.landed_up_to(settings, "landing", 1)
     ends = end_offsets(settings, sorted({topic for topic, _ in landed}))
-    return sum(max(end - landed.get(place, 0), 0) for place, end in ends.items())
+    return sum(max(end - landed.get(partition, 0), 0) for partition, end in ends.items())
 
 
 def _figures(samples: list[Sample], used: list[int], seconds: dict[str, float]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.freshness import GOLD, LIVE_RATE, QUIET, Chain, Days, following, percentiles, waits
 from config.settings import ROOT, Settings
+from lake.location import table_location
 from local.simulator.run import simulate
 from replay import manifest
 from streaming.checkpoint import last_checkpoint
@@ -27,7 +28,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
     simulate(settings, days.next(WARM_EVENTS), QUIET)
     names = ("landing", GOLD)
     Runner(settings, spark).run([job_named(name) for name in names], until_caught_up=True)
-    silver = settings.warehouse / "silver" / "payments" / "g1"
+    silver = Path(str(table_location(settings, "silver.payments")))
     gold = Path(str(last_checkpoint(job_named(GOLD), settings).location))
 
     @contextmanager

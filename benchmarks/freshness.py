@@ -79,7 +79,7 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
 
     clicks = NaiveChain(settings, spark, "clicks", feed)
     payments = NaiveChain(settings, spark, "payments", feed)
-    silver = settings.warehouse / "silver"
+    silver = Path(settings.warehouse) / "silver"
     gold = Path(str(last_checkpoint(job_named(GOLD), settings).location))
     chains = {
         "silver": Chain("clicks", lambda: following(settings, spark, "landing"), silver / "clicks" / "g1"),

@@ -4,7 +4,6 @@
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from typing import Any
@@ -22,7 +21,7 @@ from config.settings import ROOT, Settings
 from expectations.parity.comparison import compared
 from expectations.parity.sides import generation_side
 from lake import generations
-from lake.location import table_location
+from lake.location import storage, table_location
 from local.simulator.plan import Plan
 from replay import manifest
 from replay.run import run as run_replay
@@ -75,9 +74,8 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
 
 
 def _measured(settings: Settings, spark: SparkSession, events: int) -> dict[str, Any]:
-    shutil.rmtree(settings.warehouse, ignore_errors=True)
-    for folder in ("checkpoints", "replays"):
-        shutil.rmtree(settings.home / folder, ignore_errors=True)
+    for folder in ("warehouse", "checkpoints", "replays"):
+        (storage(settings) / folder).remove()
     records = archive(spark, settings, Plan(seed=1, events=events, days=max(events // A_DAY, 1)))
     names = [name for name, topic in topics().items() if topic.archived]
     bronze = spark.read.format("delta").load(str(table_location(settings, ARCHIVE)))

@@ -1,6 +1,5 @@
 """Benchmark of salting: one job, salted and unsalted alternately, on clicks that are nearly all for one product."""
 
-import shutil
 from statistics import median
 from typing import Any
 
@@ -11,7 +10,7 @@ from pyspark.sql import functions as F
 from benchmarks._timing import took
 from config.declarations import table_named
 from config.settings import Settings
-from lake.location import table_location
+from lake.location import storage, table_location, warehouse
 from lake.tables import columns, create_missing
 from streaming.job import job_named
 from streaming.runner import Runner
@@ -75,8 +74,8 @@ def _write_clicks(settings: Settings, spark: SparkSession) -> None:
 
 
 def _forget(settings: Settings) -> None:
-    for folder in (settings.home / "checkpoints", settings.warehouse / "gold", settings.warehouse / "ops"):
-        shutil.rmtree(folder, ignore_errors=True)
+    for folder in (storage(settings) / "checkpoints", warehouse(settings) / "gold", warehouse(settings) / "ops"):
+        folder.remove()
 
 
 def _answer(settings: Settings) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """Benchmark of landing: its rate against the limit, on the same records in the same run, and its memory."""
 
-import shutil
 from statistics import median
 from typing import Any
 
@@ -13,6 +12,7 @@ from config.declarations import topics
 from config.kafka import end_offsets, spark_options, spark_source_options
 from config.settings import Settings
 from config.terminal import Terminal
+from lake.location import storage, warehouse
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from streaming.job import job_named
@@ -55,8 +55,8 @@ def run(settings: Settings, spark: SparkSession) -> dict[str, Any]:
 
 def _landed(settings: Settings, spark: SparkSession) -> float:
     """Land all that is in the log into empty tables; give the seconds."""
-    for folder in (settings.warehouse, settings.home / "checkpoints"):
-        shutil.rmtree(folder, ignore_errors=True)
+    for folder in (warehouse(settings), storage(settings) / "checkpoints"):
+        folder.remove()
     return took(lambda: Runner(settings, spark).run([job_named("landing")], until_caught_up=True))
 
 

@@ -68,7 +68,9 @@ def _grow(settings: Settings, spark: SparkSession, events: int) -> None:
     plan = Plan(seed=1 + sum(before.values()), events=events, late=0, duplicates=0, malformed=0)
     simulate(settings, plan, Terminal(quiet=True))
     after = end_offsets(settings, _topics())
-    ranges = {place: (before.get(place, 0), end) for place, end in after.items() if end > before.get(place, 0)}
+    ranges = {
+        partition: (before.get(partition, 0), end) for partition, end in after.items() if end > before.get(partition, 0)
+    }
     records = as_archived(between(spark, settings, ranges))
     # On disk: millions of records in memory leave a heap of 2 GB no room to write them.
     records = records.withColumn("arrival_date", F.to_date("arrival_time")).persist(StorageLevel.DISK_ONLY)
@@ -101,7 +103,7 @@ def _record(settings: Settings, before: Offsets, after: Offsets) -> None:
     for (topic, partition), end in after.items():
         for batch, low in enumerate(range(before.get((topic, partition), 0), end, RECORDS_PER_ENTRY), number):
             high = min(low + RECORDS_PER_ENTRY, end)
-            place = {
+            batch_of = {
                 "job": LANDING,
                 "generation": 1,
                 "epoch": 1,
@@ -110,5 +112,5 @@ def _record(settings: Settings, before: Offsets, after: Offsets) -> None:
                 "partition": partition,
             }
             counts: dict[str, Any] = dict.fromkeys(TERMS, 0) | {"input": high - low, "silver": high - low, "bytes": 0}
-            entry.append({**place, "from_offset": low, "to_offset": high, **counts})
+            entry.append({**batch_of, "from_offset": low, "to_offset": high, **counts})
     ledger.record_entry(entry, Batch(**common, id=number))

@@ -87,7 +87,7 @@ def fetch(settings: Settings) -> Path:
     return store.folder
 
 
-def record(settings: Settings) -> int:
+def record_sums(settings: Settings) -> int:
     """Resolve ivy.xml again and record the checksums of its jars; return their number."""
     store = Store(settings.cache)
     with _alone(store.cache), _resolved(settings, store) as fresh:
@@ -196,7 +196,7 @@ def main(arguments: list[str]) -> int:
     try:
         settings = load_settings()
         if arguments == ["--record"]:
-            print(f"Recorded {record(settings)} jars in {SUMS_FILE}")
+            print(f"Recorded {record_sums(settings)} jars in {SUMS_FILE}")
         elif arguments == ["--remove"]:
             remove(settings)
         elif arguments:

@@ -176,9 +176,9 @@ class Settings(BaseSettings):
         return env_settings, init_settings
 
     @property
-    def warehouse(self) -> Path:
-        """The folder of all tables."""
-        return self.home / "warehouse"
+    def warehouse(self) -> str:
+        """The address of the folder of all tables, for Spark; other code uses `lake.location.warehouse`."""
+        return f"{self.home}/warehouse"
 
     def section(self, kind: type[AnySection]) -> AnySection:
         """Return the section of a package by its type: `settings.section(BatchSettings)`."""
@@ -232,6 +232,7 @@ RENAMED = {
 RENAMED_OPTIONS = {
     "stream run --same-results": "--allow-code-change",
     "demo --act": "--part",
+    "new job --by": "--key",
 }
 """Renamed options of commands: command and old name -> new name."""
 

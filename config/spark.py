@@ -22,7 +22,7 @@ def environment(settings: Settings) -> dict[str, str]:
     conf = settings.home / "conf"
     tmp = settings.home / "tmp"
     logs = settings.home / "logs"
-    for folder in (conf, tmp, logs, settings.warehouse):
+    for folder in (conf, tmp, logs):
         folder.mkdir(parents=True, exist_ok=True)
     local = settings.spark.master == "local"
     values = {

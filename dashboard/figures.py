@@ -165,7 +165,7 @@ def _accuracy(settings: Settings, truth: Mapping[str, int]) -> list[dict[str, An
     kept.setdefault(served, f"stream, replayed (generation {served})")
     answers = {answer: _hours(table_location(settings, name, number)) for number, answer in kept.items()}
     closed = [batch_log.closed_until(settings, "views_per_minute", number) for number in kept]
-    published = publications.served(settings)
+    published = publications.served_publication(settings)
     if published is not None:
         answers["batch"] = _hours(segments.path(settings, name), segments.rows_of(published.tables[name]))
         closed.append(fence.of_run(settings, published.run).complete_until)

@@ -85,8 +85,8 @@ def _check(spark: SparkSession, snapshot: LedgerSnapshot, proof: Proof | None = 
         _log_covers_ledger(snapshot, result)
         if any(counts["wrong"] for counts in sums.values()):
             wrong = words.filter(offset_words.is_wrong()).orderBy("topic", "partition", "word").limit(20)
-            for origin, places in offset_words.misplaced(found, wrong):
-                result.faults.append(f"{origin}: {_misplaced(places)}")
+            for origin, found_in in offset_words.misplaced(found, wrong):
+                result.faults.append(f"{origin}: {_misplaced(found_in)}")
         result.faults += ledger_entries.faults(words, snapshot, since, sums)
     finally:
         words.unpersist()
@@ -111,10 +111,10 @@ def _changed_since(proof: Proof, snapshot: LedgerSnapshot, sums: ledger_proof.Su
 def _proved_rows(proof: Proof | None, snapshot: LedgerSnapshot, sums: ledger_proof.Sums) -> ledger_proof.Sums:
     """Add the rows of the whole words that were followed to those that were proved before."""
     found: ledger_proof.Sums = {}
-    for place in ledger_proof.settled(snapshot):
-        before = proof.rows.get(place, {}) if proof else {}
-        new = sums.get(place, {})
-        found[place] = {term: before.get(term, 0) + new.get(f"{term}_settled", 0) for term in FOLLOWED}
+    for partition in ledger_proof.settled(snapshot):
+        before = proof.rows.get(partition, {}) if proof else {}
+        new = sums.get(partition, {})
+        found[partition] = {term: before.get(term, 0) + new.get(f"{term}_settled", 0) for term in FOLLOWED}
     return found
 
 
@@ -207,8 +207,8 @@ def _log_covers_ledger(snapshot: LedgerSnapshot, result: LedgerCheck) -> None:
             )
 
 
-def _misplaced(places: Mapping[str, int]) -> str:
-    found_in = ", ".join(f"{term} {count}×" for term, count in places.items() if count)
+def _misplaced(counts: Mapping[str, int]) -> str:
+    found_in = ", ".join(f"{term} {count}×" for term, count in counts.items() if count)
     return f"it must be in the log once, in bronze once and in one table after it, but is in: {found_in or 'none'}"
 
 

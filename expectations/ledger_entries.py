@@ -56,7 +56,7 @@ def are_disjoint(entries: Entry) -> Iterator[str]:
 
 def _agree(words: DataFrame, entries: Entry, since: Offsets, sums: Mapping[Place, Mapping[str, int]]) -> Iterator[str]:
     """Compare the entries with what the tables have, and find records that no entry counts."""
-    uncounted = Counter({place: counts["bronze"] for place, counts in sums.items()})
+    uncounted = Counter({partition: counts["bronze"] for partition, counts in sums.items()})
     for entry, counted in zip(entries, offset_words.per_entry(words, entries), strict=True):
         uncounted[_place(entry)] -= counted["bronze"]
         if entry["from_offset"] < since.get(_place(entry), 0):

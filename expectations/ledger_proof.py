@@ -55,9 +55,9 @@ def load(settings: Settings, generation: int) -> Proof | None:
         partitions = {(row["topic"], row["partition"]): row for row in values["partitions"]}
         return Proof(
             proved_at=datetime.fromisoformat(values["proved_at"]),
-            since={place: row["since"] for place, row in partitions.items()},
-            rows={place: row["rows"] for place, row in partitions.items()},
-            recorded={place: row["recorded"] for place, row in partitions.items()},
+            since={partition: row["since"] for partition, row in partitions.items()},
+            rows={partition: row["rows"] for partition, row in partitions.items()},
+            recorded={partition: row["recorded"] for partition, row in partitions.items()},
             topic_ids=values["topic_ids"],
             tables={name: TableVersion(**version) for name, version in values["tables"].items()},
         )
@@ -71,8 +71,14 @@ def save(snapshot: LedgerSnapshot, rows: Sums) -> None:
     since = settled(snapshot)
     recorded = sums_before(snapshot, since)
     partitions: list[dict[str, Any]] = [
-        {"topic": place[0], "partition": place[1], "since": end, "rows": rows[place], "recorded": recorded[place]}
-        for place, end in since.items()
+        {
+            "topic": partition[0],
+            "partition": partition[1],
+            "since": end,
+            "rows": rows[partition],
+            "recorded": recorded[partition],
+        }
+        for partition, end in since.items()
     ]
     values = {
         "proved_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -85,18 +91,18 @@ def save(snapshot: LedgerSnapshot, rows: Sums) -> None:
 
 def settled(snapshot: LedgerSnapshot) -> Offsets:
     """Return, for each partition, the first offset of the word in which landing has ended."""
-    return {place: end // BITS * BITS for place, end in snapshot.ends.items()}
+    return {partition: end // BITS * BITS for partition, end in snapshot.ends.items()}
 
 
 def sums_before(snapshot: LedgerSnapshot, since: Offsets) -> Sums:
     """Add up, by partition, the ledger's entries and losses that begin before an offset."""
-    found = {place: dict.fromkeys(("entries", "input", *TERMS, "lost"), 0) for place in since}
+    found = {partition: dict.fromkeys(("entries", "input", *TERMS, "lost"), 0) for partition in since}
     for row in (*snapshot.entries, *snapshot.losses):
-        place = (row["topic"], row["partition"])
-        if row["from_offset"] < since.get(place, 0):
-            found[place]["entries"] += 1
+        partition = (row["topic"], row["partition"])
+        if row["from_offset"] < since.get(partition, 0):
+            found[partition]["entries"] += 1
             for term in ("input", *TERMS, "lost"):
-                found[place][term] += row.get(term) or 0
+                found[partition][term] += row.get(term) or 0
     return found
 
 

@@ -57,7 +57,7 @@ class LedgerSnapshot:
     @property
     def waiting(self) -> int:
         """Count the records in Kafka that are not landed yet."""
-        return sum(max(end - self.ends.get(place, 0), 0) for place, end in self.log_ends.items())
+        return sum(max(end - self.ends.get(partition, 0), 0) for partition, end in self.log_ends.items())
 
 
 def take(settings: Settings) -> LedgerSnapshot:

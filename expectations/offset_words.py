@@ -50,9 +50,9 @@ def words(snapshot: LedgerSnapshot, found: Iterable[DataFrame], since: Offsets) 
     since: per partition, the first offset to follow, a multiple of 64.
     """
     word, bit = F.expr("shiftright(offset, 6)"), F.expr("shiftleft(1L, cast(offset & 63 as int))")
-    places = reduce(DataFrame.unionByName, found).select(*PARTITION, word.alias("word"), bit.alias("bit"), "found_in")
+    offsets = reduce(DataFrame.unionByName, found).select(*PARTITION, word.alias("word"), bit.alias("bit"), "found_in")
     # First by table, which leaves little to shuffle: each has a row count and bits of its own.
-    per_term = places.groupBy(*PARTITION, "word", "found_in").agg(
+    per_term = offsets.groupBy(*PARTITION, "word", "found_in").agg(
         F.count("*").alias("rows"), F.bit_or("bit").alias("bits")
     )
     measures = []
@@ -61,8 +61,13 @@ def words(snapshot: LedgerSnapshot, found: Iterable[DataFrame], since: Offsets) 
         measures.append(F.coalesce(F.sum(F.when(here, F.col("rows"))), F.lit(0)).alias(f"{term}_rows"))
         measures.append(F.coalesce(F.bit_or(F.when(here, F.col("bits"))), F.lit(0).cast("bigint")).alias(term))
     bounds = [
-        (*place, since.get(place, 0) // BITS, snapshot.ends.get(place, 0), snapshot.log_starts.get(place, 0))
-        for place in sorted(snapshot.ends.keys() | snapshot.log_starts.keys())
+        (
+            *partition,
+            since.get(partition, 0) // BITS,
+            snapshot.ends.get(partition, 0),
+            snapshot.log_starts.get(partition, 0),
+        )
+        for partition in sorted(snapshot.ends.keys() | snapshot.log_starts.keys())
     ]
     schema = "topic string, partition int, first bigint, end bigint, start bigint"
     partitions = per_term.sparkSession.createDataFrame(bounds, schema)
@@ -96,7 +101,7 @@ def per_partition(found: DataFrame, settled: Offsets) -> dict[tuple[str, int], d
 
     settled: per partition, the offset before which rows are also counted alone (`<term>_settled`).
     """
-    ends = [(*place, end // BITS) for place, end in settled.items()]
+    ends = [(*partition, end // BITS) for partition, end in settled.items()]
     bounds = found.sparkSession.createDataFrame(ends, "topic string, partition int, settled bigint")
     measures = [F.count_if(is_wrong()).alias("wrong")]
     for term in FOLLOWED:
@@ -142,7 +147,7 @@ def pairs(found: DataFrame, entries: Entry) -> DataFrame:
 
 
 def misplaced(found: Iterable[DataFrame], wrong_words: DataFrame) -> list[tuple[str, Mapping[str, int]]]:
-    """Trace the landed records of a few words: each with the places that it is found in, and how often."""
+    """Trace the landed records of a few words: each with the terms that it is found under, and how often."""
     suspects = wrong_words.select(*PARTITION, "word", "end", "start")
     records = reduce(DataFrame.unionByName, found).withColumn("word", F.expr("shiftright(offset, 6)"))
     per_record = [F.count_if(F.col("found_in") == term).alias(term) for term in FOLLOWED]
@@ -162,18 +167,21 @@ def misplaced(found: Iterable[DataFrame], wrong_words: DataFrame) -> list[tuple[
 def _log(spark: SparkSession, snapshot: LedgerSnapshot, since: Offsets) -> DataFrame:
     """Read the part of Kafka's log that landing has accounted for and retention has left."""
     ranges: dict[tuple[str, int], tuple[int, int]] = {}
-    for place, end in snapshot.ends.items():
-        low = max(since.get(place, 0), snapshot.log_starts.get(place, 0))
-        high = min(end, snapshot.log_ends.get(place, 0))
+    for partition, end in snapshot.ends.items():
+        low = max(since.get(partition, 0), snapshot.log_starts.get(partition, 0))
+        high = min(end, snapshot.log_ends.get(partition, 0))
         if low < high:
-            ranges[place] = (low, high)
+            ranges[partition] = (low, high)
     if not ranges:
         return spark.createDataFrame([], "topic string, partition int, offset bigint, found_in string")
-    starts, ends = ({place: span[side] for place, span in ranges.items()} for side in (0, 1))
+    starts, ends = ({partition: span[side] for partition, span in ranges.items()} for side in (0, 1))
     return (
         spark.read.format("kafka")
         .options(**spark_source_options(snapshot.settings))
-        .option("assign", json.dumps({topic: [int(p) for p in places] for topic, places in by_topic(ends).items()}))
+        .option(
+            "assign",
+            json.dumps({topic: [int(number) for number in numbers] for topic, numbers in by_topic(ends).items()}),
+        )
         .option("startingOffsets", json.dumps(by_topic(starts)))
         .option("endingOffsets", json.dumps(by_topic(ends)))
         .load()
@@ -184,8 +192,8 @@ def _log(spark: SparkSession, snapshot: LedgerSnapshot, since: Offsets) -> DataF
 def _first_per_topic(snapshot: LedgerSnapshot, since: Offsets) -> dict[str, int]:
     """Return the first offset to follow of each topic, over all its partitions."""
     first: dict[str, int] = {}
-    for place in snapshot.ends.keys() | snapshot.log_ends.keys():
-        first[place[0]] = min(since.get(place, 0), first.get(place[0], _NO_END))
+    for partition in snapshot.ends.keys() | snapshot.log_ends.keys():
+        first[partition[0]] = min(since.get(partition, 0), first.get(partition[0], _NO_END))
     return first
 
 

@@ -30,15 +30,15 @@ Ends = dict[tuple[str, int], int]
 def count(classified: pa.Table, batch: Batch) -> Entry:
     """Count the records of a batch per partition: all of them, and separately those of each outcome."""
     ends = [(name, end) for name in ("offset", "arrival_time") for end in ("min", "max")]
-    came = _by_place(classified, [([], "count_all"), ("size", "sum"), *ends])
-    placed = classified.select(["topic", "partition", "event_time"])
-    ways = {term: placed.filter(pc.equal(classified["outcome"], term)) for term in TERMS}
-    counts = {term: _by_place(rows, [([], "count_all")]) for term, rows in ways.items()}
-    times = _by_place(ways["silver"], [("event_time", "min"), ("event_time", "max")])
-    place = {"job": batch.job, "generation": batch.generation, "epoch": batch.epoch, "batch": batch.id}
+    came = _by_topic_partition(classified, [([], "count_all"), ("size", "sum"), *ends])
+    events = classified.select(["topic", "partition", "event_time"])
+    ways = {term: events.filter(pc.equal(classified["outcome"], term)) for term in TERMS}
+    counts = {term: _by_topic_partition(rows, [([], "count_all")]) for term, rows in ways.items()}
+    times = _by_topic_partition(ways["silver"], [("event_time", "min"), ("event_time", "max")])
+    written_by = {"job": batch.job, "generation": batch.generation, "epoch": batch.epoch, "batch": batch.id}
     return [
         {
-            **place,
+            **written_by,
             "topic": topic,
             "partition": partition,
             "from_offset": row["offset_min"],
@@ -55,7 +55,7 @@ def count(classified: pa.Table, batch: Batch) -> Entry:
     ]
 
 
-def _by_place(rows: pa.Table, measures: list[Any]) -> dict[tuple[str, int], dict[str, Any]]:
+def _by_topic_partition(rows: pa.Table, measures: list[Any]) -> dict[tuple[str, int], dict[str, Any]]:
     found = rows.group_by(["topic", "partition"], use_threads=False).aggregate(measures).to_pylist()
     return {(row["topic"], row["partition"]): row for row in found}
 
@@ -99,8 +99,8 @@ def ends_of(entries: Iterable[dict[str, Any]]) -> Ends:
     """Return, for each partition, the offset after the last one of some entries."""
     ends: Ends = {}
     for row in entries:
-        place = (row["topic"], row["partition"])
-        ends[place] = max(ends.get(place, 0), row["to_offset"])
+        partition = (row["topic"], row["partition"])
+        ends[partition] = max(ends.get(partition, 0), row["to_offset"])
     return ends
 
 
@@ -109,8 +109,8 @@ def landed_from(settings: Settings, job: str, generation: int) -> Ends:
     begins: Ends = {}
     for row in entries(settings, [job]):
         if row["generation"] == generation:
-            place = (row["topic"], row["partition"])
-            begins[place] = min(begins.get(place, row["from_offset"]), row["from_offset"])
+            partition = (row["topic"], row["partition"])
+            begins[partition] = min(begins.get(partition, row["from_offset"]), row["from_offset"])
     return begins
 
 
@@ -154,7 +154,7 @@ def greatest_skew(settings: Settings, job: str, generation: int) -> Skew | None:
     read: dict[str, datetime] = {}
     found: list[Skew] = []
     ours = (row for row in entries(settings, [job]) if row["generation"] == generation)
-    for (epoch, batch, topic), rows in groupby(sorted(ours, key=_place), key=_place):
+    for (epoch, batch, topic), rows in groupby(sorted(ours, key=_batch_of), key=_batch_of):
         parts = list(rows)
         first = min((row["min_arrival_time"] for row in parts if row.get("min_arrival_time")), default=None)
         if first and topic in read and first < read[topic]:
@@ -165,7 +165,7 @@ def greatest_skew(settings: Settings, job: str, generation: int) -> Skew | None:
     return max(found, key=lambda skew: skew.behind, default=None)
 
 
-def _place(row: dict[str, Any]) -> tuple[int, int, str]:
+def _batch_of(row: dict[str, Any]) -> tuple[int, int, str]:
     return row["epoch"], row["batch"], row["topic"]
 
 
@@ -194,10 +194,10 @@ def by_partition(entries: Entry) -> dict[tuple[str, int], dict[str, int]]:
     """Add up the terms per partition, net of redrives, and the offset up to which they hold (`until`)."""
     found: dict[tuple[str, int], dict[str, int]] = {}
     for row in net_of_redrives(entries):
-        place = found.setdefault((row["topic"], row["partition"]), dict.fromkeys(("until", "input", *TERMS), 0))
-        place["until"] = max(place["until"], row["to_offset"])
+        sums = found.setdefault((row["topic"], row["partition"]), dict.fromkeys(("until", "input", *TERMS), 0))
+        sums["until"] = max(sums["until"], row["to_offset"])
         for term in ("input", *TERMS):
-            place[term] += row[term]
+            sums[term] += row[term]
     return found
 
 

@@ -135,7 +135,7 @@ def storage(settings: Settings) -> Location:
 
 def warehouse(settings: Settings) -> Location:
     """Return the root of all tables."""
-    return storage(settings) / "warehouse"
+    return Location(settings.warehouse)
 
 
 def table_location(settings: Settings, name: str, generation: int = 1) -> Location:

@@ -25,7 +25,9 @@ def find(settings: Settings, positions: Offsets) -> Ranges:
     """Return the offsets from a position on that Kafka no longer has, for each partition that lacks some."""
     starts = begin_offsets(settings, {topic for topic, _ in positions})
     return {
-        place: (position, starts[place]) for place, position in positions.items() if starts.get(place, 0) > position
+        partition: (position, starts[partition])
+        for partition, position in positions.items()
+        if starts.get(partition, 0) > position
     }
 
 
@@ -42,9 +44,16 @@ def record(settings: Settings, job: str, ranges: Ranges, reason: str) -> None:
     writer, now = f"{job}.lost", datetime.now(UTC)
     number = len(recorded(settings, job))
     for batch, ((topic, partition), (low, high)) in enumerate(sorted(ranges.items()), number):
-        place = {"job": writer, "generation": FIRST, "epoch": 1, "batch": batch, "topic": topic, "partition": partition}
+        written_by = {
+            "job": writer,
+            "generation": FIRST,
+            "epoch": 1,
+            "batch": batch,
+            "topic": topic,
+            "partition": partition,
+        }
         counts = dict.fromkeys(("input", *TERMS, "bytes"), 0) | {"lost": high - low, "reason": reason}
-        row = {**place, "from_offset": low, "to_offset": high, **counts, "recorded_at": now}
+        row = {**written_by, "from_offset": low, "to_offset": high, **counts, "recorded_at": now}
         rows = pa.Table.from_pylist([row], arrow_schema(table_named(TABLE)))
         append_once(ledger.folder(settings, writer, FIRST), rows, f"{writer}/{topic}/{partition}", high)
 
@@ -58,9 +67,9 @@ def past_losses(ends: Ends, losses: Entry) -> Ends:
     """Move each end over the losses that begin there."""
     found = dict(ends)
     for row in sorted(losses, key=lambda row: int(row["from_offset"])):
-        place = (row["topic"], row["partition"])
-        if place in found and row["from_offset"] <= found[place]:
-            found[place] = max(found[place], row["to_offset"])
+        partition = (row["topic"], row["partition"])
+        if partition in found and row["from_offset"] <= found[partition]:
+            found[partition] = max(found[partition], row["to_offset"])
     return found
 
 

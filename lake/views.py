@@ -45,7 +45,7 @@ def table_views(settings: Settings) -> dict[str, str]:
     found = {}
     for table in tables().values():
         built = generations.built(settings, table) if table in generations.replayable_tables() else []
-        paths = served(settings, table)
+        paths = served_locations(settings, table)
         if len(built) > 1:
             parts = _served(settings, table, built)
         elif len(paths) > 1:
@@ -65,7 +65,7 @@ def all_generations(table: Table) -> str:
     return f"{table.layer}_generations.{table.name.partition('.')[2]}"
 
 
-def served(settings: Settings, table: Table) -> list[Location]:
+def served_locations(settings: Settings, table: Table) -> list[Location]:
     """Return the location of the served table, or of each writer's folder if it has several writers."""
     if table in generations.replayable_tables():
         paths = [table_location(settings, table.name, generations.live(settings)[table.name])]

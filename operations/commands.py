@@ -66,7 +66,7 @@ def trace(
         console.print("/".join(str(part) for part in origin))
         for step in follow(settings, origin):
             known |= step.found
-            console.print(f"  {'✓' if step.found else '–'} {step.place:<22} {step.detail}")
+            console.print(f"  {'✓' if step.found else '–'} {step.table:<22} {step.detail}")
     raise typer.Exit(0 if known else 1)
 
 

@@ -15,7 +15,7 @@ from config.settings import Settings
 from config.spark import session
 from config.terminal import Terminal, plain
 from lake.catalog import connect, in_use
-from lake.views import described, served, views
+from lake.views import described, served_locations, views
 
 # The models of dbt are only in the catalog.
 BY_DBT = re.compile(r"\b(staging|serving|marts)\.\w", re.IGNORECASE)
@@ -25,7 +25,7 @@ def list_tables(settings: Settings, console: Terminal) -> None:
     """List the existing tables and views with their descriptions, and the row counts of tables."""
     grid = Grid("table", "rows", "description")
     for name in views(settings):
-        stored = served(settings, tables()[name]) if name in tables() else []
+        stored = served_locations(settings, tables()[name]) if name in tables() else []
         rows = sum(path.table().count() for path in stored)
         grid.add_row(name, f"{rows:,}" if stored else "", described(name))
     for name, description in _built_by_dbt(settings):

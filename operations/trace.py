@@ -17,19 +17,19 @@ from expectations.quarantine.rule_messages import rule_message
 from lake.literals import literal
 from lake.location import Location
 from lake.tables import read_arrow
-from lake.views import served
+from lake.views import served_locations
 from streaming.job import Job, in_stages, jobs
 
 Origin = tuple[str, int, int]
-Places = dict[str, list[tuple[Location, str]]]
-"""By table, where it is, and which of its rows r are served, in SQL."""
+Stored = dict[str, list[tuple[Location, str]]]
+"""By table, its locations, each with the SQL condition for its served rows r."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One place where a record was looked for, and what was found."""
+    """One table in which a record was looked for, and what was found."""
 
-    place: str
+    table: str
     found: bool
     detail: str
 
@@ -57,7 +57,7 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
         if bronze
         else Step("bronze.events", False, "not landed yet, or no such record: lakehouse stream status")
     ]
-    stream: Places = {job.writes[0]: _stream(settings, job) for job in jobs().values() if job.reads}
+    stream: Stored = {job.writes[0]: _stream(settings, job) for job in jobs().values() if job.reads}
     for table in landed_tables():
         if table.topic == topic:
             for row in _rows(settings, table, here, list(table.stored)):
@@ -71,66 +71,66 @@ def trace(settings: Settings, origin: Origin) -> list[Step]:
     for row in _rows(settings, table_named("silver.duplicates"), mine, ["duplicate_of"]):
         steps.append(Step("silver.duplicates", True, _copy_of(topic, row).lstrip(", ")))
     for layer in provided("tracing"):
-        steps += _in_layer(settings, origin, layer.LAYER, layer.served(settings))
+        steps += _in_layer(settings, origin, layer.LAYER, layer.served_rows(settings))
     return steps
 
 
 def _stream(settings: Settings, job: Job) -> list[tuple[Location, str]]:
-    return [(path, "true") for path in served(settings, table_named(job.writes[0]))]
+    return [(path, "true") for path in served_locations(settings, table_named(job.writes[0]))]
 
 
-def _after(settings: Settings, table: str, event: dict[str, Any], places: Places, layer: str = "") -> list[Step]:
+def _after(settings: Settings, table: str, event: dict[str, Any], stored: Stored, layer: str = "") -> list[Step]:
     """Follow an event from its silver table into every row it counts in."""
     steps = []
     for job in (job for stage in in_stages(list(jobs().values())) for job in stage if table in job.reads):
         (written,) = job.writes
         declared = table_named(written)
-        for row in _counting(declared, job, event, places.get(written, [])):
-            steps.append(Step(_place(written, layer), True, _row(row, event)))
+        for row in _counting(declared, job, event, stored.get(written, [])):
+            steps.append(Step(_shown_name(written, layer), True, _row(row, event)))
             if declared.lateness_of:
-                steps += _after(settings, written, row, places, layer)
+                steps += _after(settings, written, row, stored, layer)
     return steps
 
 
 def _in_layer(settings: Settings, origin: Origin, layer: str, served: Mapping[str, tuple[Location, str]]) -> list[Step]:
     """Look a record up in another layer's tables, such as those of the batch layer, which count late events too."""
-    places: Places = {name: [place] for name, place in served.items()}
+    stored: Stored = {name: [rows] for name, rows in served.items()}
     topic, partition, offset = origin
     steps = []
     for table in landed_tables():
         here = f'r."partition" = {partition} and r."offset" = {offset}'
-        for row in _asked(table, here, places.get(table.name, [])) if table.topic == topic else ():
-            steps.append(Step(_place(table.name, layer), True, f"{row['type']} {row['event_id']}"))
-            steps += _after(settings, table.name, row, places, layer)
+        for row in _asked(table, here, stored.get(table.name, [])) if table.topic == topic else ():
+            steps.append(Step(_shown_name(table.name, layer), True, f"{row['type']} {row['event_id']}"))
+            steps += _after(settings, table.name, row, stored, layer)
     return steps
 
 
-def _place(name: str, layer: str) -> str:
+def _shown_name(name: str, layer: str) -> str:
     return f"{layer}.{name.partition('.')[2]}" if layer else name
 
 
 def _row(row: dict[str, Any], event: dict[str, Any]) -> str:
     """Format the columns whose values differ from the event's."""
     new = {name: value for name, value in row.items() if value is not None and event.get(name) != value}
-    told = {name: f"{value:%H:%M:%S}" if isinstance(value, datetime) else value for name, value in new.items()}
-    return ", ".join(f"{name} {value}" for name, value in told.items() if name not in ("day", "event_date"))
+    shown = {name: f"{value:%H:%M:%S}" if isinstance(value, datetime) else value for name, value in new.items()}
+    return ", ".join(f"{name} {value}" for name, value in shown.items() if name not in ("day", "event_date"))
 
 
 def _counting(
-    table: Table, job: Job, event: dict[str, Any], places: list[tuple[Location, str]]
+    table: Table, job: Job, event: dict[str, Any], stored: list[tuple[Location, str]]
 ) -> list[dict[str, Any]]:
     """Find the rows of a job's table that an event counts in."""
     fields = sorted(set(re.findall(r"\be\.(\w+)", job.provenance.row_contains_event)))
     values = ", ".join(f"{literal(event.get(name))} as {name}" for name in fields)
-    return _asked(table, job.provenance.row_contains_event, places, f"with e as (select {values})", ", e")
+    return _asked(table, job.provenance.row_contains_event, stored, f"with e as (select {values})", ", e")
 
 
 def _asked(
-    table: Table, which: str, places: list[tuple[Location, str]], before: str = "", beside: str = ""
+    table: Table, which: str, stored: list[tuple[Location, str]], before: str = "", beside: str = ""
 ) -> list[dict[str, Any]]:
     """Ask for rows r of a table in SQL, without Spark, wherever it is."""
     found = []
-    for path, shown in places:
+    for path, shown in stored:
         query = f"{before} select r.* from r{beside} where ({which}) and ({shown})"  # noqa: S608
         rows = deltalake.QueryBuilder().register("r", path.table()).execute(query)
         found += pa.table(rows).select(list(table.stored)).to_pylist()
@@ -138,7 +138,7 @@ def _asked(
 
 
 def _rows(settings: Settings, table: Table, which: pc.Expression, columns: list[str]) -> list[dict[str, Any]]:
-    return [row for path in served(settings, table) for row in read_arrow(path, which, columns).to_pylist()]
+    return [row for path in served_locations(settings, table) for row in read_arrow(path, which, columns).to_pylist()]
 
 
 def _arrived(row: dict[str, Any]) -> str:

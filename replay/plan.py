@@ -64,7 +64,7 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str, mode: 
             raise LakehouseError("A replay from the archive starts at its first record.", "Omit --from.")
         high = dict(ledger.landed_up_to(settings, "landing", live(settings)["silver.clicks"]))
         low = dict.fromkeys(high, 0)
-    ranges = {place: (low.get(place, 0), end) for place, end in high.items()}
+    ranges = {partition: (low.get(partition, 0), end) for partition, end in high.items()}
     starting = json.dumps(by_topic(low)) if since != EARLIEST and source == "kafka" else EARLIEST
     replay = new(settings, jobs, source, starting, mode)
     size, span = _landed(settings, topics)
@@ -91,7 +91,7 @@ def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:
     if since.lstrip().startswith("{"):
         try:
             given = json.loads(since)
-            return {place: int(given.get(place[0], {}).get(str(place[1]), 0)) for place in ends}
+            return {partition: int(given.get(partition[0], {}).get(str(partition[1]), 0)) for partition in ends}
         except (ValueError, AttributeError):
             raise LakehouseError(f"--from {since} is not JSON with offsets.", 'Like: {"clicks": {"0": 100}}') from None
     try:
@@ -104,7 +104,7 @@ def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:
     with reachable(settings):
         consumer = KafkaConsumer(**python_options(settings))
         try:
-            asked = {TopicPartition(*place): int(moment.timestamp() * 1000) for place in ends}
+            asked = {TopicPartition(*partition): int(moment.timestamp() * 1000) for partition in ends}
             found = consumer.offsets_for_times(asked)
         finally:
             consumer.close()
@@ -112,7 +112,7 @@ def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:
 
 
 def _no_longer_there(low: Offsets, begins: Offsets) -> str:
-    gone = {place: begin for place, begin in begins.items() if begin > low.get(place, 0)}
+    gone = {partition: begin for partition, begin in begins.items() if begin > low.get(partition, 0)}
     return ", ".join(f"{topic}/{part} {low.get((topic, part), 0):,}–{end - 1:,}" for (topic, part), end in gone.items())
 
 

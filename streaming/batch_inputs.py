@@ -23,14 +23,16 @@ Ranges = dict[tuple[str, int], tuple[int, int]]
 def describe(job: Job, checkpoint: Checkpoint, batch: int, settings: Settings, target: TableGenerations) -> str:
     """Name what a batch reads."""
     if _reads_log(job, target):
-        return ", ".join(range_words(place, ends) for place, ends in checkpoint.offsets(batch).items() if _some(ends))
+        return ", ".join(
+            range_words(partition, ends) for partition, ends in checkpoint.offsets(batch).items() if _some(ends)
+        )
     commits = _commits(job, checkpoint, batch, settings, target)
     return ", ".join(f"commits {first}-{last} of {name}" for name, (first, last) in commits.items())
 
 
-def range_words(place: tuple[str, int], ends: tuple[int, int]) -> str:
+def range_words(partition: tuple[str, int], ends: tuple[int, int]) -> str:
     """Name a range of offsets."""
-    return f"{place[0]}/{place[1]} offsets {ends[0]}-{ends[1] - 1}"
+    return f"{partition[0]}/{partition[1]} offsets {ends[0]}-{ends[1] - 1}"
 
 
 class BatchInputs:
@@ -49,7 +51,7 @@ class BatchInputs:
         self._spark, self._settings, self._log = spark, settings, _reads_log(job, target)
         self._tables: dict[str, DataFrame] = {}
         if self._log:
-            self.ranges = {place: ends for place, ends in checkpoint.offsets(batch).items() if _some(ends)}
+            self.ranges = {partition: ends for partition, ends in checkpoint.offsets(batch).items() if _some(ends)}
             return
         for name in job.reads:
             location = table_location(settings, name, target.of_table(name))

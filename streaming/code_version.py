@@ -30,6 +30,7 @@ from streaming.code_graph import WHOLE, Reached, Source, digest, reach
 from streaming.job import Job
 from streaming.landing.contract import Contract, contracts
 
+# An older name than those in this file: if it changed, existing checkpoints would seem to have no version.
 FILE = "logic.json"
 LANDING = ("streaming.landing",)
 INFRASTRUCTURE = (

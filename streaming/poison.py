@@ -65,13 +65,13 @@ def _halves(ranges: Ranges) -> list[Ranges]:
     left: Ranges = {}
     right: Ranges = {}
     room = total // 2
-    for place, (first, end) in ranges.items():
+    for partition, (first, end) in ranges.items():
         middle = min(end, first + room)
         room -= middle - first
         if first < middle:
-            left[place] = (first, middle)
+            left[partition] = (first, middle)
         if middle < end:
-            right[place] = (middle, end)
+            right[partition] = (middle, end)
     return [left, right]
 
 

@@ -89,7 +89,7 @@ def bisect(name: JobName) -> None:
         with single_writer(settings, [job.name]):
             found = list(islice(poison.find(job, checkpoint, batch, settings, target, spark), poison.MOST))
     for each in found:
-        console.print(", ".join(range_words(*place) for place in each.ranges.items()), style="bold")
+        console.print(", ".join(range_words(*partition) for partition in each.ranges.items()), style="bold")
         console.print(f"  {each.error}")
     if not found:
         console.print("Every record passes, alone and together: the failure had a different cause.")
@@ -139,9 +139,9 @@ def set_aside(
 
 
 def _origin(record: str, job: Job) -> aside.Origin:
-    topic, *place = record.split("/")
-    if topic not in job.topics or len(place) != 2 or not all(part.isdecimal() for part in place):
+    topic, *numbers = record.split("/")
+    if topic not in job.topics or len(numbers) != 2 or not all(part.isdecimal() for part in numbers):
         raise LakehouseError(
             f"'{record}' is not a record that landing reads.", "Name it like clicks/0/1234: topic, partition, offset."
         )
-    return topic, int(place[0]), int(place[1])
+    return topic, int(numbers[0]), int(numbers[1])

@@ -69,7 +69,7 @@ def test_a_command_or_option_that_does_not_exist_is_named(run, arguments: list[s
 
 
 @pytest.mark.parametrize("command", ["run", "reset"])
-def test_an_unknown_job_is_told_with_the_nearest(run, fresh_home: Settings, command: str) -> None:
+def test_an_unknown_job_is_named_with_the_nearest(run, fresh_home: Settings, command: str) -> None:
     answer = run("stream", command, "landnig")
     assert (answer.code, answer.out) == (2, "")
     assert "There is no job 'landnig': did you mean 'landing'?" in answer.err
@@ -77,7 +77,7 @@ def test_an_unknown_job_is_told_with_the_nearest(run, fresh_home: Settings, comm
     assert not fresh_home.home.exists()
 
 
-def test_an_unknown_check_is_told_with_the_nearest(run) -> None:
+def test_an_unknown_check_is_named_with_the_nearest(run) -> None:
     answer = run("check", "legder")
     assert answer.code == 2
     assert "did you mean 'ledger'?" in answer.err

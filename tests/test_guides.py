@@ -71,7 +71,7 @@ def test_a_public_clickstream_becomes_windows_and_sessions(reader: Reader) -> No
 
 # feature: replay
 @pytest.mark.slow
-def test_a_bug_was_shipped_and_history_is_mended(reader: Reader) -> None:
+def test_a_bug_was_shipped_and_history_is_corrected(reader: Reader) -> None:
     said = reader.follow("replay.md")
     shown = re.findall(r"^```text\n(.*?)^```$", (reader.copy / "docs" / "replay.md").read_text(), re.M | re.S)
     for block, expected in zip(said[2:], shown, strict=True):

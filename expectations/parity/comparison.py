@@ -121,7 +121,7 @@ class Comparison:
         )
 
     def _closed_until(self, job: Job) -> datetime | None:
-        known = [_final_until(side, job) for side in (self._left, self._right)]
+        known = [_closed_on(side, job) for side in (self._left, self._right)]
         bound = min((time for time in known if time), default=None)
         requested = self._right.requested_until(job)
         if bound and requested and self._left.target and self._left.target.replay:
@@ -174,7 +174,7 @@ class Comparison:
         return previous_job(job, job_folder(job.name, self._settings, target.of_job(job)))
 
 
-def _final_until(side: Side, job: Job) -> datetime | None:
+def _closed_on(side: Side, job: Job) -> datetime | None:
     """Return up to when a job's rows are final on a side.
 
     A job without state records a watermark one batch behind. Its rows are complete as far as those of the jobs that

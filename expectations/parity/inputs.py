@@ -17,7 +17,7 @@ from streaming.windows.late import add_late_parts, typed_late
 
 Tables = Mapping[str, DataFrame]
 WIDTH = 12
-"""The digits of a place in a key: keys of the same length cannot be mistaken for each other."""
+"""The digits of a rank in a key: keys of the same length cannot be mistaken for each other."""
 
 
 class Restriction:
@@ -89,12 +89,12 @@ def outdated(job: Job, tables: Tables, side: Side) -> DataFrame | None:
     (read,), (looked_up,) = job.reads, lookups(job)
     table = table_named(looked_up)
     key = str(table.versioned_by)
-    placed = _placed(tables[read], str(table_named(read).topic), side)
-    events = placed.withColumn("known", F.coalesce("place", F.lit(-1))).localCheckpoint()
+    ranked = _ranked(tables[read], str(table_named(read).topic), side)
+    events = ranked.withColumn("known", F.coalesce("rank", F.lit(-1))).localCheckpoint()
     knowing = events.select(key, "known").distinct()
     versions = tables[looked_up].join(F.broadcast(knowing.select(key).distinct()), key, "left_semi")
-    seen = _placed(versions, str(table.topic), side).join(F.broadcast(knowing), key)
-    sure = F.when(F.col("place") <= F.col("known"), F.col("valid_from"))
+    seen = _ranked(versions, str(table.topic), side).join(F.broadcast(knowing), key)
+    sure = F.when(F.col("rank") <= F.col("known"), F.col("valid_from"))
     later = Window.partitionBy(key, "known").orderBy("valid_from", *RECORD).rowsBetween(1, Window.unboundedFollowing)
     seen = seen.withColumn("valid_to", F.first(sure, ignorenulls=True).over(later))
     first = seen.groupBy(key, "known").agg(F.min(sure).alias("first_sure"))
@@ -111,10 +111,10 @@ def _keyed(rows: DataFrame, key: str) -> DataFrame:
     return rows.withColumn(key, F.concat(F.format_string(f"%0{WIDTH}d", "known"), F.col(key)))
 
 
-def _placed(rows: DataFrame, topic: str, side: Side) -> DataFrame:
-    """Add the place of the batch in which each row landed on a side, or null."""
+def _ranked(rows: DataFrame, topic: str, side: Side) -> DataFrame:
+    """Add the rank of the batch in which each row landed on a side, or null."""
     steps = [step[1:] for step in side.steps if step[0] == topic]
-    ranges = rows.sparkSession.createDataFrame(steps, "number int, low bigint, high bigint, place int")
+    ranges = rows.sparkSession.createDataFrame(steps, "number int, low bigint, high bigint, rank int")
     within = (
         (F.col("partition") == F.col("number")) & (F.col("offset") >= F.col("low")) & (F.col("offset") < F.col("high"))
     )

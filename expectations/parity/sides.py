@@ -21,7 +21,7 @@ Ranges = Mapping[tuple[str, int], tuple[int, int]]
 """By topic and partition: the first offset that was read, and the first one that was not."""
 
 Step = tuple[str, int, int, int, int]
-"""Topic, partition, the first offset, the one after the last, and the place in the order in which batches landed."""
+"""Topic, partition, the first offset, the one after the last, and the rank of the batch in the order of landing."""
 
 LANDED = "silver.late"
 """A table that landing writes: its generation is that of every landed table."""
@@ -88,7 +88,9 @@ def on_day(side: Side, day: str) -> Side:
 
 def in_common(left: Side, right: Side, topic: str) -> Column:
     """Return the condition that both sides have read a record of a topic."""
-    return _within({place: _overlap(left, right, place) for place in left.ranges.keys() & right.ranges.keys()}, topic)
+    return _within(
+        {partition: _overlap(left, right, partition) for partition in left.ranges.keys() & right.ranges.keys()}, topic
+    )
 
 
 def read_by(side: Side, topic: str) -> Column:
@@ -96,8 +98,8 @@ def read_by(side: Side, topic: str) -> Column:
     return _within(side.ranges, topic)
 
 
-def _overlap(left: Side, right: Side, place: tuple[str, int]) -> tuple[int, int]:
-    (left_low, left_high), (right_low, right_high) = left.ranges[place], right.ranges[place]
+def _overlap(left: Side, right: Side, partition: tuple[str, int]) -> tuple[int, int]:
+    (left_low, left_high), (right_low, right_high) = left.ranges[partition], right.ranges[partition]
     return max(left_low, right_low), min(left_high, right_high)
 
 
@@ -121,7 +123,7 @@ def _landed_ranges(settings: Settings, target: TableGenerations) -> Ranges:
     ends = ledger.landed_up_to(settings, ledger.LANDING, generation)
     begins = ledger.landed_from(settings, ledger.LANDING, generation)
     whole = generation == FIRST or (generation == target.replay and target.starting == "earliest")
-    return {place: (0 if whole else begins[place], end) for place, end in ends.items()}
+    return {partition: (0 if whole else begins[partition], end) for partition, end in ends.items()}
 
 
 def _steps(settings: Settings, generation: int) -> list[Step]:
@@ -135,11 +137,11 @@ def _steps(settings: Settings, generation: int) -> list[Step]:
     ]
     entries = [row for row in every if row["job"] == ledger.LANDING]
     batches = sorted({(row["epoch"], row["batch"]) for row in entries})
-    places = {batch: place for place, batch in enumerate(batches)}
+    ranks = {batch: rank for rank, batch in enumerate(batches)}
     unsure = {batch for before, batch in pairwise(batches) if before[0] != batch[0]}
     redriven = {(row["topic"], row["partition"], row["from_offset"]) for row in every if row["job"] == ledger.REDRIVE}
     return [
-        (row["topic"], row["partition"], row["from_offset"], row["to_offset"], places[row["epoch"], row["batch"]])
+        (row["topic"], row["partition"], row["from_offset"], row["to_offset"], ranks[row["epoch"], row["batch"]])
         for row in entries
         if (row["epoch"], row["batch"]) not in unsure
         and (row["topic"], row["partition"], row["from_offset"]) not in redriven

@@ -12,7 +12,6 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -23,6 +22,7 @@ from expectations.quarantine import plan as plans
 from expectations.quarantine.plan import RedrivePlan
 from lake import ledger
 from lake.batch import Batch
+from lake.deletion import delete_records
 from lake.ledger import LANDING, REDRIVE
 from lake.locks import single_writer
 from lake.tables import ORIGIN, append_once, arrow_schema, read
@@ -170,7 +170,7 @@ def _execute(plan: RedrivePlan, batch: Batch) -> Counter[str]:
     for name, rows in _parts(plan.rows).items():
         append_once(batch.location(name), rows.select(list(table_named(name).stored)), plan.txn_app_id, 0)
         failpoint(f"redrive: after {name}")
-    _delete_from_quarantine(plan.rows.select(list(ORIGIN)), batch)
+    delete_records(batch, TABLE, plan.rows)
     failpoint(f"redrive: after {TABLE}")
     _record(plan, batch)
     plans.done(batch.settings, batch.generation)
@@ -187,15 +187,6 @@ def _parts(rows: pa.Table) -> dict[str, pa.Table]:
             parts[contract.table.name] = typed(of_topic, contract)
     parts |= {name: rows.filter(pc.equal(rows["outcome"], outcome)) for name, outcome in SIDE_TABLES.items()}
     return {name: part for name, part in parts.items() if len(part)}
-
-
-def _delete_from_quarantine(origins: pa.Table, batch: Batch) -> None:
-    spark = batch.rows.sparkSession
-    same = " and ".join(f"t.{name} = s.{name}" for name in ORIGIN)
-    # combine_chunks: pyspark 4.1 loses rows when createDataFrame gets an Arrow table of several chunks.
-    leaving = spark.createDataFrame(origins.combine_chunks()).alias("s")
-    # Merge with Spark: a merge by deltalake writes strings in a type that pyarrow cannot filter.
-    DeltaTable.forPath(spark, str(batch.location(TABLE))).alias("t").merge(leaving, same).whenMatchedDelete().execute()
 
 
 def _record(plan: RedrivePlan, batch: Batch) -> None:

@@ -27,7 +27,7 @@ with
 
     finality as (
 
-        select min(final_until) as final_until
+        select min(closed_until) as closed_until
         from {{ ref("kappa_finality") }}
         where table_name in ('views_per_minute', 'conversions', 'order_payments')
         having count(*) = 3
@@ -80,7 +80,7 @@ with
             round(try_divide(counted.buyers, counted.viewers), 4) as buyers_per_viewer,
             -- The day itself, 24 hours for the order and one for its payment.
             coalesce(
-                to_timestamp(counted.day) + interval 49 hours < (select final_until from finality), false
+                to_timestamp(counted.day) + interval 49 hours < (select closed_until from finality), false
             ) as complete,
             {{ built_from() }} as built_from
         from counted

@@ -22,10 +22,10 @@ with
     -- The watermark of an earlier epoch no longer applies.
     of_last_epoch as (
 
-        select job as table_name, max(closed_until) as final_until from of_live where epoch = last_epoch group by job
+        select job as table_name, max(closed_until) as closed_until from of_live where epoch = last_epoch group by job
 
     )
 
 select *
 from of_last_epoch
-where final_until is not null
+where closed_until is not null

@@ -7,7 +7,7 @@ with
     -- Before the fence the batch layer answers, from complete data; from it on the stream does.
     final as (
 
-        select kappa_finality.table_name, greatest(kappa_finality.final_until, fence.complete_until) as final_until
+        select kappa_finality.table_name, greatest(kappa_finality.closed_until, fence.complete_until) as closed_until
         from kappa_finality
         cross join fence
 

@@ -11,9 +11,9 @@ with
 
         select
             comparable.table_name,
-            finality.final_until,
-            in_lambda and coalesce(lambda_final_at < final_until, never_final) as by_lambda,
-            in_kappa and coalesce(kappa_final_at < final_until, never_final) as by_kappa,
+            finality.closed_until,
+            in_lambda and coalesce(lambda_final_at < closed_until, never_final) as by_lambda,
+            in_kappa and coalesce(kappa_final_at < closed_until, never_final) as by_kappa,
             equal
         from comparable
         left join parity_rows on parity_rows.table_name = comparable.table_name
@@ -25,7 +25,7 @@ with
 
         select
             table_name,
-            max(final_until) as final_until,
+            max(closed_until) as closed_until,
             count_if(by_lambda) as lambda_rows,
             count_if(by_kappa) as kappa_rows,
             count_if(by_lambda and by_kappa and equal) as equal_rows,

@@ -2,10 +2,10 @@
 
 A dead letter never contains the record, which may be anything, personal data included, while dead letters are kept
 forever. Its bytes stay where they came from, at `origin`, for as long as that topic keeps them; the hash and the length
-tell whether what is found there is the same record.
+show whether the record found there is the same.
 
 A record that was routed again after a fix gets a second dead letter, with the same id and a reason that says so. The
-last dead letter of an id therefore tells how the record stands.
+last dead letter of an id therefore has the record's current state.
 """
 
 import hashlib

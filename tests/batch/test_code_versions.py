@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from batch import code_versions
-from batch.code_versions import SILVER, current, needs_full_run, of_run, record, silver_parts, stale
+from batch.code_versions import SILVER, current, needs_full_run, of_run, record_versions, silver_parts, stale
 from config.settings import Settings
 from streaming import code_version
 from streaming.bounded import OVERRIDES, trending
@@ -58,8 +58,8 @@ def test_a_rule_that_quarantines_changes_everything(monkeypatch: pytest.MonkeyPa
 
 def test_a_run_of_an_older_release_and_a_table_that_is_gone_take_a_full_run(fresh_home: Settings) -> None:
     now = current()
-    record(fresh_home, "first", now)
-    record(fresh_home, "first", {SILVER: "not recorded twice"})
+    record_versions(fresh_home, "first", now)
+    record_versions(fresh_home, "first", {SILVER: "not recorded twice"})
     assert of_run(fresh_home, "first") == now
     assert not needs_full_run(of_run(fresh_home, "first"), now)
     assert needs_full_run(of_run(fresh_home, "older"), now)

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from batch.publications import kept, publications, publish, publish_again, served
+from batch.publications import kept, publications, publish, publish_again, served_publication
 from batch.settings import BatchSettings
 from config.errors import LakehouseError
 from config.settings import Settings
@@ -14,7 +14,7 @@ FIRST, SECOND = "20260105T120000000000", "20260106T120000000000"
 
 
 def test_without_a_publication_nothing_is_served(fresh_home: Settings) -> None:
-    assert (publications(fresh_home), served(fresh_home)) == ([], None)
+    assert (publications(fresh_home), served_publication(fresh_home)) == ([], None)
     with pytest.raises(LakehouseError, match="Nothing was published yet"):
         publish_again(fresh_home, FIRST)
 
@@ -23,7 +23,7 @@ def test_the_last_one_is_served_and_names_the_run_of_each_segment(fresh_home: Se
     publish(fresh_home, FIRST, {"gold.sessions": {MONDAY: FIRST}})
     tables = {"gold.sessions": {MONDAY: FIRST, TUESDAY: SECOND}, "gold.trending": {TUESDAY: SECOND}}
     publish(fresh_home, SECOND, tables)
-    found = served(fresh_home)
+    found = served_publication(fresh_home)
     assert found is not None
     assert (found.number, found.run, dict(found.tables)) == (2, SECOND, tables)
 
@@ -33,7 +33,7 @@ def test_an_earlier_one_served_again_is_a_publication_of_its_own(fresh_home: Set
     publish(fresh_home, FIRST, before)
     publish(fresh_home, SECOND, {"gold.sessions": {MONDAY: SECOND}})
     publish_again(fresh_home, FIRST)
-    found = served(fresh_home)
+    found = served_publication(fresh_home)
     assert found is not None
     assert (found.number, found.run, dict(found.tables)) == (3, FIRST, before)
 

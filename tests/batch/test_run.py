@@ -93,7 +93,7 @@ def test_in_steps_it_equals_the_oracle_and_computes_only_what_changed(
 def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
     days: Days, console: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake, last = days.lake, publications.served(days.lake.settings)
+    lake, last = days.lake, publications.served_publication(days.lake.settings)
     assert last
 
     # As if a mistake in the code had lost an hour, and let negative prices and copies through: landing never would.
@@ -114,7 +114,7 @@ def test_a_bad_day_is_not_published_and_readers_go_on_seeing_the_day_before(
     assert ("silver.clicks", "no_hour_missing") in broken
     bad.audit.show(console)
     assert "An amount is not negative." in console.export_text()
-    served = publications.served(lake.settings)
+    served = publications.served_publication(lake.settings)
     assert served and served.run == last.run
     # Going back to what was never published is refused; publishing what is served again changes nothing but its number.
     with pytest.raises(LakehouseError, match="was never published"):
@@ -131,19 +131,19 @@ def test_killed_anywhere_a_rerun_gives_the_same_tables(lake: Lake, monkeypatch: 
     # Nobody has paid yet, and one partition of clicks got nothing: there the fence has no offset.
     records = [r for r in records_of(plan(24, 600)) if r[0] != "payments" and r[:2] != ("clicks", 1)]
     lake.land(records)
-    places = ["after batch parsed", "after batch gold.sessions"]
+    failpoints = ["after batch parsed", "after batch gold.sessions"]
 
-    def die(place: str) -> None:
-        if places and place == places[0]:
-            places.pop(0)
-            raise OSError(place)
+    def die(failpoint: str) -> None:
+        if failpoints and failpoint == failpoints[0]:
+            failpoints.pop(0)
+            raise OSError(failpoint)
 
     for module in (records_module, segments, fence):
         monkeypatch.setattr(module, "failpoint", die)
-    for _ in range(len(places)):
+    for _ in range(len(failpoints)):
         with pytest.raises(OSError, match="after"):
             recompute(lake)
-        assert publications.served(lake.settings) is None
+        assert publications.served_publication(lake.settings) is None
     done = recompute(lake)
     assert done.publication
     assert ("clicks", 0) in done.fence.offsets

@@ -100,7 +100,7 @@ def test_a_missing_jar_is_found(copied: Settings):
         jars("spark", copied)
 
 
-def test_all_mistakes_are_told_at_once(tmp_path: Path):
+def test_all_mistakes_are_reported_at_once(tmp_path: Path):
     (tmp_path / "spark").mkdir()
     (tmp_path / "spark" / "a.jar").write_bytes(b"a")
     (tmp_path / "spark" / "b.jar").write_bytes(b"b")
@@ -130,7 +130,7 @@ def give(source: Path) -> Callable[..., None]:
     return resolve
 
 
-def test_a_broken_cache_is_mended(real: Settings, copied: Settings, monkeypatch: pytest.MonkeyPatch):
+def test_a_broken_cache_is_repaired(real: Settings, copied: Settings, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ivy, "resolve", give(Store(real.cache).folder))
     one_jar(copied).unlink()
     fetch(copied)
@@ -193,7 +193,7 @@ def test_the_mirror_stands_in_for_maven_central():
     assert [item.attrib for item in root.findall("settings")] == [{"defaultResolver": "mirror"}]
 
 
-def test_a_mirror_that_refuses_is_told_with_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_mirror_that_refuses_is_named_with_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ivy, "ATTEMPTS", 1)
     with socket.socket() as closed:  # bound but not listening: connections are refused
         closed.bind(("127.0.0.1", 0))
@@ -211,5 +211,5 @@ def test_a_missing_ivy_settings_file_is_named(tmp_path: Path):
         fetch(settings(tmp_path, ivy_settings=tmp_path / "absent.xml"))
 
 
-def test_the_last_lines_are_told_when_none_gives_a_reason():
+def test_the_last_lines_are_shown_when_none_gives_a_reason():
     assert error_lines(["one", "", "two"]) == ["  one", "  two"]

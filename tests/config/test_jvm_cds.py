@@ -62,7 +62,7 @@ def test_sparks_own_jars_come_after_ours_and_all_are_there(settings: Settings) -
 
 
 @pytest.mark.jvm  # a Python that gives up before its JVM starts, after ten seconds of imports
-def test_an_archive_that_cannot_be_made_is_told_and_leaves_nothing(
+def test_an_archive_that_cannot_be_made_is_reported_and_leaves_nothing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(maker, "cds_archive", lambda _: tmp_path / "classes" / "new.jsa")

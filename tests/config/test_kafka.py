@@ -56,7 +56,7 @@ def test_the_embedded_broker_is_found_where_it_was_started(fresh_home: Settings)
     assert servers(fresh_home) == "127.0.0.1:4711"
 
 
-def test_a_broker_that_was_never_started_is_told_with_the_command(fresh_home: Settings) -> None:
+def test_a_broker_that_was_never_started_is_an_error_with_the_command(fresh_home: Settings) -> None:
     for reach in (servers, python_options, spark_options, ensure_topics):
         with pytest.raises(LakehouseError, match="never been started") as error:
             reach(fresh_home)
@@ -95,7 +95,7 @@ def test_a_password_file_that_others_can_open_is_refused(
     assert error.value.hint == f"chmod 600 '{tmp_path / 'password'}'"
 
 
-def test_a_missing_password_is_told_with_both_ways_to_give_it(
+def test_a_missing_password_is_an_error_with_both_ways_to_give_it(
     secured: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LAKEHOUSE_KAFKA__PASSWORD")
@@ -112,7 +112,7 @@ def test_a_missing_password_file_is_named(secured: Settings, tmp_path: Path, mon
         python_options(load_settings())
 
 
-def test_a_log_that_does_not_answer_is_told_without_the_password(
+def test_a_log_that_does_not_answer_is_reported_without_the_password(
     secured: Settings, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     options = {**python_options(secured), "bootstrap_timeout_ms": 200}
@@ -124,7 +124,7 @@ def test_a_log_that_does_not_answer_is_told_without_the_password(
     assert SECRET not in str(error.value) + "".join(capfd.readouterr())
 
 
-def test_a_query_that_fails_does_not_tell_the_password(
+def test_a_query_that_fails_does_not_print_the_password(
     secured: Settings, settings: Settings, spark: SparkSession, tmp_path: Path
 ) -> None:
     impatient = {"kafka.default.api.timeout.ms": 300, "kafka.request.timeout.ms": 200, "fetchOffset.numRetries": 0}

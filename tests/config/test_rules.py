@@ -68,7 +68,9 @@ def test_a_table_without_a_file_has_no_rules(tmp_path: Path) -> None:
         ("expression: quantity > 0", "expression: {quantity: 0}", 8, "'expression'"),
     ],
 )
-def test_a_typo_is_told_with_its_line_and_what_was_meant(file: Path, old: str, new: str, line: int, what: str) -> None:
+def test_a_typo_is_reported_with_its_line_and_what_was_meant(
+    file: Path, old: str, new: str, line: int, what: str
+) -> None:
     message = refused(file, GOOD.replace(old, new))
     assert message.startswith(f"{file}, line {line}: ")
     assert what in message

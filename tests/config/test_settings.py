@@ -30,7 +30,7 @@ def test_an_empty_file_gives_the_defaults(file: Path) -> None:
     settings = load_settings(file)
     assert settings.kafka.servers is None
     assert settings.spark.cores >= 1
-    assert settings.warehouse == settings.home / "warehouse"
+    assert settings.warehouse == str(settings.home / "warehouse")
 
 
 def test_the_file_is_read(file: Path) -> None:
@@ -124,7 +124,7 @@ def test_an_impossible_value_in_the_environment_names_its_variable(file: Path, m
     assert "greater than or equal to 1" in message
 
 
-def test_two_mistakes_are_told_at_once(file: Path) -> None:
+def test_two_mistakes_are_reported_at_once(file: Path) -> None:
     message = refused(file, "spark: {cores: 0}\nkafka: {port: 0}")
     assert "spark.cores" in message
     assert "kafka.port" in message

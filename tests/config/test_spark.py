@@ -115,7 +115,7 @@ def test_what_is_rendered_carries_the_settings(settings: Settings) -> None:
     assert rendered["spark.driver.memory"] == "2g"
     assert rendered["spark.sql.shuffle.partitions"] == "2"
     assert rendered["spark.ui.enabled"] == "false"
-    assert rendered["spark.sql.warehouse.dir"] == str(settings.warehouse)
+    assert rendered["spark.sql.warehouse.dir"] == settings.warehouse
     assert not [line for line in rendered.values() if "{{" in line]
 
 
@@ -128,7 +128,7 @@ def test_a_home_with_blanks_is_rendered_whole(fresh_home: Settings) -> None:
     assert " " in str(fresh_home.home)
     rendered = defaults(environment(fresh_home))
     assert rendered["spark.local.dir"] == str(fresh_home.home / "tmp")
-    assert rendered["spark.sql.warehouse.dir"] == str(fresh_home.warehouse)
+    assert rendered["spark.sql.warehouse.dir"] == fresh_home.warehouse
     assert f'-Djava.io.tmpdir="{fresh_home.home / "tmp"}"' in rendered["spark.driver.extraJavaOptions"]
 
 

@@ -82,7 +82,9 @@ def test_landing_is_compared_with_the_ledger_by_the_term_it_counts() -> None:
         ("  at_most: 1 hour\n", "  at_most: 1 hour\n  measure: 1\n", 15, "unknown key 'measure'"),
     ],
 )
-def test_a_typo_is_told_with_its_line_and_what_was_meant(file: Path, old: str, new: str, line: int, what: str) -> None:
+def test_a_typo_is_reported_with_its_line_and_what_was_meant(
+    file: Path, old: str, new: str, line: int, what: str
+) -> None:
     file.write_text(GOOD.replace(old, new))
     with pytest.raises(LakehouseError) as error:
         table_rules("silver.payments", file.parent)

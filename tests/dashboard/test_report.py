@@ -70,7 +70,7 @@ def test_a_replay_costs_what_all_its_steps_do() -> None:
     assert (verdict(found) or pytest.fail()).choice == "Lambda"
 
 
-def test_a_simulation_that_has_not_ended_tells_no_truth(fresh_home: Settings) -> None:
+def test_a_simulation_that_has_not_ended_has_no_truth(fresh_home: Settings) -> None:
     truth = Truth(views={"2026-01-05T12:00": 5})
     begin(fresh_home, Plan(seed=1))
     write(fresh_home, Plan(seed=1), truth)
@@ -79,7 +79,7 @@ def test_a_simulation_that_has_not_ended_tells_no_truth(fresh_home: Settings) ->
     assert figures_of._generated(fresh_home) == {}
 
 
-def test_each_reprocessing_tells_its_commands_and_what_they_cost() -> None:
+def test_each_reprocessing_lists_its_commands_and_their_cost() -> None:
     steps = [cost("replay", 20) | {"what": f"{step} generation 2"} for step in ("run", "verify", "promote")]
     costs = [cost("stream", 5), cost("batch", 10) | {"what": "20260105T120000000"}, *steps]
     certificate = {"generation": 2, "tables": {"gold.sessions": {}}}
@@ -166,7 +166,7 @@ def closed(home: Settings, generation: int, until: datetime, batch: int = 0) -> 
     batch_log.record_batch(Batch(**common, id=batch, generation=generation, closed_until=until), 0)
 
 
-def test_accuracy_is_told_of_hours_that_are_over_and_of_what_an_answer_has_seen(fresh_home: Settings) -> None:
+def test_accuracy_covers_hours_that_are_over_and_what_an_answer_has_seen(fresh_home: Settings) -> None:
     one, two, live = NOON, NOON + timedelta(hours=1), NOON + timedelta(days=300)
     counted(fresh_home, 1, {one: 4, one + timedelta(minutes=59): 4, two: 9})
     closed(fresh_home, 1, two + timedelta(hours=1))

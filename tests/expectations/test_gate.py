@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from handmade import frame
+from pyspark.sql import SparkSession
 
-from config.declarations import table_named
 from config.settings import Settings
 from config.terminal import Terminal
 from expectations import data_docs
@@ -17,12 +17,6 @@ from lake.tables import read_arrow
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=5)
-
-
-def frame(spark: SparkSession, table: str, *rows: dict[str, Any]) -> DataFrame:
-    """Make rows of a table; what is not given is empty."""
-    columns = table_named(table).stored
-    return spark.createDataFrame([tuple(row.get(name) for name in columns) for row in rows], table_named(table).ddl)
 
 
 def payment(number: int, **fields: Any) -> dict[str, Any]:
@@ -36,8 +30,8 @@ def paid_order(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def entry(**terms: int) -> dict[str, Any]:
-    place = {"job": "landing", "topic": "payments", "partition": 0, "from_offset": 0, "to_offset": 10, "input": 10}
-    return place | dict.fromkeys(TERMS, 0) | terms
+    written_by = {"job": "landing", "topic": "payments", "partition": 0, "from_offset": 0, "to_offset": 10, "input": 10}
+    return written_by | dict.fromkeys(TERMS, 0) | terms
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +99,7 @@ def test_bounds_and_freshness_warn(bad_day: tuple[Audit, Settings]) -> None:
     assert not [each for each in bad_day[0].failures if each.severity == "warn"]
 
 
-def test_what_fails_is_told_in_words_with_rows_keys_and_what_to_run(
+def test_a_failure_is_described_with_its_rows_keys_and_what_to_run(
     bad_day: tuple[Audit, Settings], console: Terminal
 ) -> None:
     assert not bad_day[0].passed
@@ -133,7 +127,7 @@ def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]
     assert any("An order is placed, paid, packed, shipped, delivered or cancelled." in page for page in pages)
 
 
-def test_suites_can_be_read_back_by_who_knows_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
+def test_suites_can_be_read_back_with_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
     suite = data_docs.context(bad_day[1]).suites.get("gold.order_payments")
     descriptions = [each.description for each in suite.expectations]
     assert "The payment is at most one hour after the order. (paid_within_an_hour)" in descriptions

@@ -91,10 +91,10 @@ def test_a_missing_file_is_named_with_the_way_out(
             lakehouse.main()
     finally:
         away.rename(file)
-    told = "".join(capsys.readouterr().err.split())  # lines are broken to fit the terminal
+    printed = "".join(capsys.readouterr().err.split())  # lines are broken to fit the terminal
     assert end.value.code == 2
-    assert f"{file}ismissing." in told
-    assert "".join(BY_HAND.split()) in told
+    assert f"{file}ismissing." in printed
+    assert "".join(BY_HAND.split()) in printed
 
 
 def test_a_row_that_is_lost_or_doubled_in_any_table_is_found(spark: SparkSession, landed: Settings) -> None:
@@ -102,7 +102,7 @@ def test_a_row_that_is_lost_or_doubled_in_any_table_is_found(spark: SparkSession
     versions = {name: deltalake.DeltaTable(path).version() for name, path in paths.items()}
     # A row of its own for each table, so that no fault hides another.
     rows = {name: _rows(path).slice(n, 1) for n, (name, path) in enumerate(paths.items())}
-    places = {name: f"/{row['partition'][0]}/{row['offset'][0]}: " for name, row in rows.items()}
+    origins = {name: f"/{row['partition'][0]}/{row['offset'][0]}: " for name, row in rows.items()}
     try:
         for name, path in paths.items():
             deltalake.write_deltalake(path, rows[name], mode="append")
@@ -114,9 +114,9 @@ def test_a_row_that_is_lost_or_doubled_in_any_table_is_found(spark: SparkSession
     finally:
         for name, path in paths.items():
             deltalake.DeltaTable(path).restore(versions[name])
-    for name, place in places.items():
-        assert any(place in fault for fault in doubled), f"doubled in {name}"
-        assert any(place in fault for fault in lost), f"lost in {name}"
+    for name, origin in origins.items():
+        assert any(origin in fault for fault in doubled), f"doubled in {name}"
+        assert any(origin in fault for fault in lost), f"lost in {name}"
 
 
 def test_a_ledger_that_says_otherwise_is_found_in_every_term(
@@ -139,7 +139,7 @@ def test_only_what_came_since_the_last_proof_is_followed(spark: SparkSession, la
     again = check_ledger(spark, landed)
     assert (again.proved_at, again.counts, again.faults) == (proof.proved_at, whole.counts, [])
     since = {(row["topic"], row["partition"]): row["to_offset"] // 64 * 64 for row in ledger.entries(landed)}
-    assert proof.since == since | {place: max(since[place], end) for place, end in proof.since.items()}
+    assert proof.since == since | {partition: max(since[partition], end) for partition, end in proof.since.items()}
 
 
 def test_compaction_leaves_the_proof_valid_and_any_other_change_does_not(spark: SparkSession, landed: Settings) -> None:
@@ -185,12 +185,12 @@ def _rows(path: str) -> pa.Table:
 def test_landing_goes_on_after_an_accepted_loss_and_the_check_lists_it(spark: SparkSession, landed: Settings) -> None:
     """The last test: it deletes the unread part of a partition, as retention does."""
     check_ledger(spark, landed)
-    place = ("clicks", 0)
+    partition = ("clicks", 0)
     start = datetime(2026, 1, 6, tzinfo=UTC)
     simulate(landed, Plan(seed=4, start=start, events=400, malformed=0.02, late=0.03), Terminal(quiet=True))
-    end, last = end_offsets(landed, ["clicks"])[place], ledger.landed_up_to(landed, "landing", 1)[place]
+    end, last = end_offsets(landed, ["clicks"])[partition], ledger.landed_up_to(landed, "landing", 1)[partition]
     with closing(KafkaAdminClient(**python_options(landed))) as admin:
-        admin.delete_records({TopicPartition(*place): end - 2})
+        admin.delete_records({TopicPartition(*partition): end - 2})
     landing = job_named("landing")
     lost = f"clicks/0 offsets {last:,} to {end - 3:,} ({end - 2 - last:,})"
     with pytest.raises(LakehouseError, match=re.escape(lost)) as error:

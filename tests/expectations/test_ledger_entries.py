@@ -8,8 +8,8 @@ from expectations.ledger_entries import are_disjoint
 
 
 def entry(batch: int, low: int, high: int, partition: int = 0) -> dict[str, Any]:
-    place = {"epoch": 1, "batch": batch, "topic": "clicks", "partition": partition}
-    return {**place, "from_offset": low, "to_offset": high}
+    batch_of = {"epoch": 1, "batch": batch, "topic": "clicks", "partition": partition}
+    return {**batch_of, "from_offset": low, "to_offset": high}
 
 
 def test_ranges_that_follow_each_other_are_sound_also_with_markers_between() -> None:

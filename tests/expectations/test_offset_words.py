@@ -20,13 +20,13 @@ def snapshot(settings: Settings, *, starts: int = 60, end: int = 190) -> LedgerS
     return LedgerSnapshot(settings, 1, [], [], {PLACE: end}, {PLACE: starts}, {PLACE: 200}, {}, {})
 
 
-def found(spark: SparkSession, places: Mapping[str, Iterable[int]]) -> list[DataFrame]:
-    rows = [(*PLACE, offset, term) for term, offsets in places.items() for offset in offsets]
+def found(spark: SparkSession, found_in: Mapping[str, Iterable[int]]) -> list[DataFrame]:
+    rows = [(*PLACE, offset, term) for term, offsets in found_in.items() for offset in offsets]
     return [spark.createDataFrame(rows, "topic string, partition int, offset bigint, found_in string")]
 
 
 @pytest.mark.parametrize(
-    ("change", "origin", "places"),
+    ("change", "origin", "found_in"),
     [
         ({}, None, None),
         ({"log": [*range(60, 70), *range(71, 200)]}, 70, {"bronze": 1, "silver": 1}),
@@ -39,12 +39,12 @@ def found(spark: SparkSession, places: Mapping[str, Iterable[int]]) -> list[Data
     ],
 )
 def test_every_way_to_be_wrong_is_seen_and_named(
-    spark: SparkSession, fresh_home: Settings, change: dict[str, Any], origin: int | None, places: dict[str, int] | None
+    spark: SparkSession, fresh_home: Settings, change: dict[str, Any], origin: int | None, found_in: Any
 ) -> None:
     frames = found(spark, SOUND | change)
     wrong = words(snapshot(fresh_home), frames, {}).filter(is_wrong())
     named = [(name, {term: n for term, n in at.items() if n}) for name, at in misplaced(frames, wrong)]
-    assert named == ([] if origin is None else [(f"clicks/0/{origin}", places)])
+    assert named == ([] if origin is None else [(f"clicks/0/{origin}", found_in)])
 
 
 def test_only_words_from_an_offset_on_are_followed(spark: SparkSession, fresh_home: Settings) -> None:

@@ -129,16 +129,16 @@ class Killed(Exception):
     """Stands for the end of the process."""
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("failpoint", PLACES)
 def test_broken_off_after_any_commit_it_ends_the_same(
     spark: SparkSession,
     landed: Settings,
     expected: tuple[RedriveResult, Contents],
-    place: str,
+    failpoint: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def die(name: str) -> None:
-        if name == f"redrive: after {place}":
+        if name == f"redrive: after {failpoint}":
             raise Killed
 
     with monkeypatch.context() as patched:

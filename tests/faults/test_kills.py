@@ -30,9 +30,9 @@ TABLES = [
 RUN = ["stream", "run", "landing", "--until-caught-up"]
 
 
-def killed_after(place: str) -> None:
+def killed_after(failpoint: str) -> None:
     """Land with a kill right after a commit; one write at a time, so that what follows has not happened."""
-    killed_at(f"after {place}", *RUN, LAKEHOUSE_STREAMING__PARALLEL_WRITES="1")
+    killed_at(f"after {failpoint}", *RUN, LAKEHOUSE_STREAMING__PARALLEL_WRITES="1")
 
 
 def lands_whole() -> None:
@@ -60,7 +60,7 @@ def unhurt(waiting: Settings, spark: SparkSession, folder: Path) -> dict[str, Co
 
 @pytest.mark.faults
 @pytest.mark.slow
-def test_killed_between_two_commits_it_goes_on_as_if_nothing_had_been(waiting: Settings) -> None:
+def test_killed_between_two_commits_it_continues_with_equal_tables(waiting: Settings) -> None:
     killed_after("silver.clicks")
     assert ledger.entries(waiting) == []
     lands_whole()
@@ -68,11 +68,11 @@ def test_killed_between_two_commits_it_goes_on_as_if_nothing_had_been(waiting: S
 
 @pytest.mark.faults
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [*TABLES, "ops.ledger"])
-def test_killed_after_any_commit(waiting: Settings, spark: SparkSession, tmp_path: Path, place: str) -> None:
-    killed_after(place)
-    done = place == "ops.ledger"
-    assert list(content(waiting)) == (TABLES if done else TABLES[: TABLES.index(place) + 1])
+@pytest.mark.parametrize("failpoint", [*TABLES, "ops.ledger"])
+def test_killed_after_any_commit(waiting: Settings, spark: SparkSession, tmp_path: Path, failpoint: str) -> None:
+    killed_after(failpoint)
+    done = failpoint == "ops.ledger"
+    assert list(content(waiting)) == (TABLES if done else TABLES[: TABLES.index(failpoint) + 1])
     assert bool(ledger.entries(waiting)) == done
     lands_whole()
     assert content(waiting) == unhurt(waiting, spark, tmp_path / "unhurt")
@@ -108,7 +108,7 @@ def test_the_broker_killed_in_the_middle_of_a_batch_loses_nothing(
         assert not (log / "commits" / "1").exists(), "the batch was still under way"
         Broker(waiting).start()
         _, said = process.communicate(timeout=300)
-    # It waits for the broker, though not for ever: on a slow machine it may be told to be started again.
+    # It waits for the broker, though not for ever: on a slow machine it may ask to be started again.
     assert process.returncode == 0 or "Kafka did not answer in time" in said, said
     lands_whole()
     assert content(waiting) == unhurt(waiting, spark, tmp_path / "unhurt")

@@ -56,7 +56,7 @@ def each_took_effect_once_and_has_one_outcome(settings: Settings, address: str, 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_at_any_step_the_next_one_goes_on_as_if_nothing_had_been(
+def test_killed_at_any_step_the_next_one_continues_with_equal_results(
     shop: Settings, api: PaymentApi, step: str
 ) -> None:
     events = [payment() for _ in range(8)]
@@ -134,7 +134,7 @@ def test_killed_at_random_with_the_api_and_the_broker(fresh_home: Settings, own_
 
 @pytest.mark.faults
 @pytest.mark.slow
-def test_a_reactor_that_stood_still_while_another_took_over_tells_nothing(
+def test_a_reactor_that_stood_still_while_another_took_over_sends_nothing(
     fresh_home: Settings, own_broker: Broker, tmp_path: Path
 ) -> None:
     """Two homes, as on two machines, and one log."""

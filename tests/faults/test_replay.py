@@ -116,7 +116,7 @@ def test_killed_at_random_and_at_every_step_of_a_promotion(
 
 
 def _killed_before_it_began(shop: Shop, last: int) -> None:
-    """Kill a replay when it has told its plan, before Spark has started: it leaves nothing that could be resumed."""
+    """Kill a replay when it has printed its plan, before Spark has started: it leaves nothing that could be resumed."""
     assert killed_when(lambda said: said.readline().startswith("Generation"), "replay", "run")
     assert [each.generation for each in manifest.replays(shop.settings)] == [last]
 

@@ -87,16 +87,16 @@ def ends_well(process: subprocess.Popen[str]) -> str:
 @pytest.mark.faults
 def test_killed_between_any_two_steps_nothing_is_lost_or_doubled(log: Settings, processes):
     waiting = Waiting(log, seed=21, events=2_500)
-    for place in PLACES:
-        killed = start(processes, "--until-caught-up", LAKEHOUSE_FAILPOINT=place)
+    for failpoint in PLACES:
+        killed = start(processes, "--until-caught-up", LAKEHOUSE_FAILPOINT=failpoint)
         killed.wait(timeout=300)
-        assert killed.returncode == -signal.SIGKILL, place
+        assert killed.returncode == -signal.SIGKILL, failpoint
     ends_well(start(processes, "--until-caught-up"))
     waiting.is_routed_once()
 
 
 @pytest.mark.faults
-def test_two_share_the_work_and_one_that_is_told_to_stop_leaves_cleanly(log: Settings, processes):
+def test_two_share_the_work_and_one_that_is_stopped_leaves_cleanly(log: Settings, processes):
     waiting = Waiting(log, seed=22, events=3_000)
     forever, other = start(processes), start(processes, "--until-caught-up")
     ends_well(other)

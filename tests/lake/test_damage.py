@@ -34,7 +34,7 @@ def test_whole_tables_are_not_damaged(fresh_home: Settings) -> None:
     table = commit(fresh_home, GOLD)
     commit(fresh_home, "ops.ledger", 1)
     assert damages(fresh_home) == []
-    (fresh_home.warehouse / "gold" / "made by a kill" / "_delta_log").mkdir(parents=True)
+    (Path(fresh_home.warehouse) / "gold" / "made by a kill" / "_delta_log").mkdir(parents=True)
     deltalake.DeltaTable(table).create_checkpoint()
     entry(table, 1).unlink()  # cleaned up: the checkpoint has it
     assert damages(fresh_home) == []
@@ -100,10 +100,10 @@ def test_an_unexpected_error_names_the_damage_that_caused_it(
     monkeypatch.setattr(sys, "argv", ["lakehouse", "sql"])
     with pytest.raises(SystemExit) as end:
         lakehouse.main()
-    told = capsys.readouterr().err
+    printed = capsys.readouterr().err
     assert end.value.code == 2
-    assert f"{last} is cut off." in told
-    assert f"rm '{last}'" in told
+    assert f"{last} is cut off." in printed
+    assert f"rm '{last}'" in printed
 
 
 def test_another_error_keeps_its_traceback(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

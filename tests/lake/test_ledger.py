@@ -19,12 +19,12 @@ def batch(settings: Settings, number: int, *, epoch: int = 1, generation: int = 
 
 def record(of: Batch, *ends: int, topic: str = "clicks", arrivals: tuple[datetime, datetime] = (NOON, NOON)) -> None:
     """Record ten records of each partition, up to its end."""
-    place = {"job": of.job, "generation": of.generation, "epoch": of.epoch, "batch": of.id, "topic": topic}
+    common = {"job": of.job, "generation": of.generation, "epoch": of.epoch, "batch": of.id, "topic": topic}
     counts = {"input": 10, "silver": 6, "quarantined": 1, "erased": 0, "late": 1, "duplicates": 2, "bytes": 1500}
     times = {"min_event_time": NOON, "max_event_time": NOON}
     times |= {"min_arrival_time": arrivals[0], "max_arrival_time": arrivals[1]}
     rows = [
-        {**place, **counts, **times, "partition": partition, "from_offset": end - 10, "to_offset": end}
+        {**common, **counts, **times, "partition": partition, "from_offset": end - 10, "to_offset": end}
         for partition, end in enumerate(ends)
     ]
     ledger.record_entry(rows, of)
@@ -51,7 +51,7 @@ def test_entries_come_in_the_order_in_which_batches_were_done(fresh_home: Settin
         for epoch, number in ((1, 0), (1, 1), (1, 2), (2, 0)):
             record(batch(fresh_home, number, epoch=epoch, job=job), 10 * (epoch + number))
     order = [(row["job"], row["epoch"], row["batch"]) for row in ledger.entries(fresh_home)]
-    assert order == [(job, *place) for job in ("landing", "other") for place in ((1, 0), (1, 1), (1, 2), (2, 0))]
+    assert order == [(job, *number) for job in ("landing", "other") for number in ((1, 0), (1, 1), (1, 2), (2, 0))]
     assert {row["job"] for row in ledger.entries(fresh_home, ["other"])} == {"other"}
 
 
@@ -104,14 +104,14 @@ def test_a_ledger_of_before_is_read_and_gone_on_with(fresh_home: Settings) -> No
 
 def test_every_record_of_a_batch_is_counted_for_the_way_it_went(fresh_home: Settings) -> None:
     went = ["silver", "late", "silver", "silver", "duplicates"]
-    place = {"topic": "clicks", "event_time": NOON}
+    common = {"topic": "clicks", "event_time": NOON}
     arrivals = [NOON + timedelta(seconds=i) for i in range(len(went))]
     rows = [
-        {**place, "partition": 0, "offset": 5 + i, "size": 8, "outcome": way, "arrival_time": arrivals[i]}
+        {**common, "partition": 0, "offset": 5 + i, "size": 8, "outcome": way, "arrival_time": arrivals[i]}
         for i, way in enumerate(went)
     ]
     broken = {
-        **place,
+        **common,
         "partition": 1,
         "offset": 7,
         "size": 0,
@@ -145,9 +145,9 @@ def test_a_record_that_went_nowhere_is_missing_from_every_term(fresh_home: Setti
 
 
 def test_a_redrive_moves_records_out_of_quarantine() -> None:
-    place = {"topic": "clicks", "partition": 0, "from_offset": 5, "to_offset": 15}
+    common = {"topic": "clicks", "partition": 0, "from_offset": 5, "to_offset": 15}
     none = dict.fromkeys(ledger.TERMS, 0)
-    landed = {**place, **none, "job": "landing", "input": 10, "silver": 7, "quarantined": 3}
-    redriven = {**place, **none, "job": "redrive", "input": 2, "silver": 1, "late": 1}
+    landed = {**common, **none, "job": "landing", "input": 10, "silver": 7, "quarantined": 3}
+    redriven = {**common, **none, "job": "redrive", "input": 2, "silver": 1, "late": 1}
     (net,) = ledger.net_of_redrives([landed, redriven])
     assert (net["silver"], net["quarantined"], net["late"], net["input"]) == (8, 1, 1, 10)

@@ -37,7 +37,7 @@ def another_process(home: Settings) -> Iterator[subprocess.Popen[str]]:
         yield other
 
 
-def test_a_second_writer_is_refused_and_told_who_is_first_until_that_one_is_killed(fresh_home: Settings) -> None:
+def test_a_second_writer_is_refused_with_the_process_of_the_first_until_that_is_killed(fresh_home: Settings) -> None:
     with another_process(fresh_home) as other:
         first = f"'landing' .* by process {other.pid},"
         with pytest.raises(LakehouseError, match=first) as error, single_writer(fresh_home, ["landing"]):

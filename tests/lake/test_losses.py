@@ -20,7 +20,7 @@ def test_a_loss_is_recorded_once_with_its_reason(fresh_home: Settings) -> None:
     assert rows["input"].to_pylist() == [0, 0]
 
 
-def test_who_has_landed_up_to_a_loss_goes_on_after_it() -> None:
+def test_landing_continues_after_a_loss() -> None:
     lost = [
         {"topic": "clicks", "partition": 0, "from_offset": 30, "to_offset": 40},
         {"topic": "clicks", "partition": 0, "from_offset": 10, "to_offset": 30},

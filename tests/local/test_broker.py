@@ -135,7 +135,7 @@ def test_a_pid_file_cut_short_is_no_running_broker(fresh_home: Settings, text: s
 
 
 @pytest.mark.jvm
-def test_a_configured_port_that_is_taken_is_told_with_the_way_out(
+def test_a_configured_port_that_is_taken_is_named_with_a_hint(
     fresh_home: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with taken_port() as port:
@@ -159,7 +159,7 @@ def test_a_chosen_port_is_remembered_while_it_is_free(fresh_home: Settings, monk
 
 
 @pytest.mark.jvm
-def test_a_broken_data_folder_is_told_and_set_aside_when_asked(fresh_home: Settings) -> None:
+def test_a_broken_data_folder_is_named_and_set_aside_on_request(fresh_home: Settings) -> None:
     data = fresh_home.home / "broker" / "data"
     data.mkdir(parents=True)
     (data / "meta.properties").write_text("garbage\n")

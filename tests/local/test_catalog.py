@@ -148,7 +148,7 @@ def test_a_database_of_an_older_release_gets_a_password_and_keeps_its_tables(
 
 
 @pytest.mark.jvm
-def test_a_lost_password_is_told_and_the_command_helps(fresh_home: Settings) -> None:
+def test_a_lost_password_is_an_error_with_the_command_that_helps(fresh_home: Settings) -> None:
     with running(fresh_home) as catalog:
         catalog.start()
         catalog.stop()
@@ -183,7 +183,7 @@ def test_a_process_that_was_given_the_same_id_is_left_alone(
     assert killed == []
 
 
-def test_one_that_cannot_start_is_told_with_its_last_words(
+def test_one_that_cannot_start_is_reported_with_the_end_of_its_log(
     fresh_home: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Catalog, "command", lambda self, port: [sys.executable, "-c", "raise SystemExit('no room')"])
@@ -193,7 +193,7 @@ def test_one_that_cannot_start_is_told_with_its_last_words(
     assert not catalog.status().running
 
 
-def test_a_port_that_is_taken_is_told(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_is_taken_is_named(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         monkeypatch.setenv("LAKEHOUSE_CATALOG__PORT", str(other.getsockname()[1]))
         with running(load_settings()) as catalog, pytest.raises(LakehouseError, match="taken by another program"):

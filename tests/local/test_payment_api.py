@@ -28,7 +28,7 @@ def retry(api: PaymentApi, key: str | None = "k1", payment: Any = PAYMENT, secon
     return ask(api.address, "POST", "/retry-payment", payment, key, seconds)
 
 
-def tell(api: PaymentApi, **behaviour: Any) -> int:
+def behave(api: PaymentApi, **behaviour: Any) -> int:
     return ask(api.address, "POST", "/behaviour", behaviour)[0]
 
 
@@ -71,32 +71,32 @@ def test_a_call_without_a_key_is_refused(api: PaymentApi) -> None:
     assert api.store.totals() == (0, 0)
 
 
-def test_it_fails_for_as_many_calls_as_told(api: PaymentApi) -> None:
-    assert tell(api, mode="fail", calls=2) == 200
+def test_it_fails_for_as_many_calls_as_set(api: PaymentApi) -> None:
+    assert behave(api, mode="fail", calls=2) == 200
     assert [retry(api)[0] for _ in range(3)] == [503, 503, 200]
     assert api.store.totals() == (3, 1)
 
 
-def test_it_fails_with_the_status_it_is_told(api: PaymentApi) -> None:
-    tell(api, mode="fail", status=429)
+def test_it_fails_with_the_status_that_is_set(api: PaymentApi) -> None:
+    behave(api, mode="fail", status=429)
     assert retry(api)[0] == 429
 
 
 def test_told_without_a_limit_it_is_unwell_as_a_whole(api: PaymentApi) -> None:
-    tell(api, mode="fail")
+    behave(api, mode="fail")
     assert (retry(api)[0], retry(api)[0], health(api)) == (503, 503, 503)
-    tell(api, mode="normal")
+    behave(api, mode="normal")
     assert (retry(api)[0], health(api)) == (200, 200)
 
 
 def test_told_for_some_payments_the_others_and_its_health_are_well(api: PaymentApi) -> None:
-    tell(api, mode="fail", payments=["p1"])
+    behave(api, mode="fail", payments=["p1"])
     assert (retry(api)[0], health(api)) == (503, 200)
     assert retry(api, "k2", PAYMENT | {"payment_id": "p2"})[0] == 200
 
 
 def test_an_answer_can_be_lost_after_the_effect(api: PaymentApi) -> None:
-    tell(api, mode="lose", calls=1)
+    behave(api, mode="lose", calls=1)
     with pytest.raises(BROKEN):
         retry(api)
     assert api.store.totals() == (1, 1)
@@ -105,14 +105,14 @@ def test_an_answer_can_be_lost_after_the_effect(api: PaymentApi) -> None:
 
 
 def test_a_call_that_hangs_has_no_effect(api: PaymentApi) -> None:
-    tell(api, mode="hang")
+    behave(api, mode="hang")
     with pytest.raises(TimeoutError):
         retry(api, seconds=0.2)
     until(lambda: api.store.totals() == (1, 0))
 
 
 def test_a_slow_answer_comes_after_the_effect(api: PaymentApi) -> None:
-    tell(api, mode="slow", seconds=2)
+    behave(api, mode="slow", seconds=2)
     with pytest.raises(TimeoutError):
         retry(api, seconds=0.1)
     until(lambda: api.store.totals() == (1, 1))
@@ -120,12 +120,12 @@ def test_a_slow_answer_comes_after_the_effect(api: PaymentApi) -> None:
 
 
 def test_told_to_decline_it_declines_and_stays_with_it(api: PaymentApi) -> None:
-    tell(api, mode="decline", calls=1)
+    behave(api, mode="decline", calls=1)
     assert [retry(api)[1]["outcome"] for _ in range(2)] == ["declined", "declined"]
 
 
 def test_a_behaviour_that_does_not_exist_is_refused_and_changes_nothing(api: PaymentApi) -> None:
-    assert [tell(api, mode="sulk"), tell(api, mode="fail", cals=1), tell(api, mode="fail", calls=0)] == [400] * 3
+    assert [behave(api, mode="sulk"), behave(api, mode="fail", cals=1), behave(api, mode="fail", calls=0)] == [400] * 3
     assert api.behaviours.now.mode is Mode.NORMAL
 
 
@@ -166,7 +166,7 @@ def test_asked_to_end_it_ends_also_while_a_call_hangs(fresh_home: Settings) -> N
         assert isinstance(hanging.exception(timeout=300), BROKEN)
 
 
-def test_a_configured_port_that_is_taken_is_said(fresh_home: Settings, api: PaymentApi) -> None:
+def test_a_configured_port_that_is_taken_is_named(fresh_home: Settings, api: PaymentApi) -> None:
     taken = fresh_home.model_copy(update={"payment_api": PaymentApiSettings(port=api.server_port)})
     with pytest.raises(LakehouseError, match=str(api.server_port)):
         PaymentApi(taken)

@@ -19,7 +19,7 @@ def test_the_kappa_answer_is_the_streams(built: Any, wanted: Any, name: str) -> 
 
 def test_it_is_final_as_far_as_the_jobs_recorded(built: Any, wanted: Any) -> None:
     found = built.answers["kappa_finality"].to_pylist()
-    assert {row["table_name"]: row["final_until"] for row in found} == {
+    assert {row["table_name"]: row["closed_until"] for row in found} == {
         name: wanted.closed(name) for name in GOLD if name != "order_status"
     }
 
@@ -31,8 +31,8 @@ def test_a_mart_is_what_follows_from_the_answers(built: Any, wanted: Any, name: 
             sql.register(table, wanted.kappa(table))
         for table in ("clicks_enriched", "orders", "payments", "users"):
             sql.register(table.removesuffix("_enriched"), wanted.silver(table))
-        final_until = min(wanted.closed(table) for table in ("views_per_minute", "conversions", "order_payments"))
-        sql.execute("set variable final_until = $1::timestamp", [final_until])
+        closed_until = min(wanted.closed(table) for table in ("views_per_minute", "conversions", "order_payments"))
+        sql.execute("set variable closed_until = $1::timestamp", [closed_until])
         asked = sql.sql((EXPECTED / f"{name}.sql").read_text()).to_arrow_table()
     wanted.compare(built.answers[name], asked, ignoring=("built_from",))
 

@@ -110,7 +110,9 @@ def test_a_notebook_begins_with_what_the_page_runs(tmp_path: Path, settings: Set
     assert [block for kind, block in blocks("reading.md") if kind == "python" and block.startswith(first)]
 
 
-def test_without_jupyter_the_way_to_it_is_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_jupyter_the_command_that_installs_it_is_named(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(LakehouseError, match="not installed") as error:
         open_notebook(settings)

@@ -36,7 +36,7 @@ def answers(built: Any, wanted: Any, fence: datetime) -> dict[str, pa.Table]:
 
 def fence_of(built: Any) -> datetime:
     """Read the fence of the served publication, without a zone."""
-    served = publications.served(built.settings)
+    served = publications.served_publication(built.settings)
     assert served
     rows = table_location(built.settings, "ops.fences").table().to_pyarrow_table().to_pylist()
     found: datetime
@@ -73,7 +73,7 @@ def test_it_is_batch_before_the_fence_and_stream_after_it(
 
 def test_it_is_final_up_to_the_fence_too(built: Any, wanted: Any, fence: datetime) -> None:
     found = built.answers["lambda_finality"].to_pylist()
-    assert {row["table_name"]: row["final_until"] for row in found} == {
+    assert {row["table_name"]: row["closed_until"] for row in found} == {
         name: max(wanted.closed(name), fence) for name in GOLD if name != "order_status"
     }
 
@@ -93,7 +93,7 @@ def test_parity_counts_the_final_rows_that_differ(built: Any, wanted: Any, answe
             "changed_rows": len(both) - equal,
             "differing_rows": len(batch.keys() | stream.keys()) - equal,
         }
-    counted = built.answers["parity"].drop_columns(["final_until"]).to_pylist()
+    counted = built.answers["parity"].drop_columns(["closed_until"]).to_pylist()
     assert {row.pop("table_name"): row for row in counted if row["table_name"] in GOLD} == asked
     assert sum(row["differing_rows"] for row in asked.values()) > 0
 

@@ -7,7 +7,7 @@ import deltalake
 import pyarrow as pa
 
 from lake import generations
-from lake.location import table_location
+from lake.location import table_location, warehouse
 
 
 def created(built: Any) -> dict[str, str]:
@@ -43,7 +43,7 @@ def copy_generation(built: Any, name: str) -> deltalake.DeltaTable:
 
 
 def funnel(built: Any) -> tuple[deltalake.DeltaTable, dict[tuple[Any, str], dict[str, Any]]]:
-    table = deltalake.DeltaTable(built.settings.warehouse / "marts.db" / "conversion_funnel")
+    table = (warehouse(built.settings) / "marts.db" / "conversion_funnel").table()
     rows: pa.Table = table.to_pyarrow_table()
     return table, {(row["day"], row["tier"]): row for row in rows.to_pylist()}
 

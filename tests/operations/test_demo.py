@@ -49,7 +49,7 @@ def home(fresh_home: Settings) -> Settings:
     """The demo's own home, in which something has run."""
     home = demo_home(fresh_home)
     make_home(home)
-    home.warehouse.mkdir(parents=True)
+    Path(home.warehouse).mkdir(parents=True)
     return home
 
 
@@ -117,7 +117,7 @@ def test_a_folder_of_the_same_name_that_is_no_home_is_not_emptied(demo: Callable
     (home.home / MARKER).unlink()
     with pytest.raises(LakehouseError, match="may not be ours"):
         demo(first=yes).run()
-    assert home.warehouse.exists()
+    assert Path(home.warehouse).exists()
 
 
 def test_a_part_alone_has_kafka_while_it_runs_and_names_the_next(

@@ -48,7 +48,7 @@ def test_a_broker_that_does_not_run_is_no_fault(fresh_home: Settings, console: T
     assert "lakehouse broker start" in console.export_text()
 
 
-def test_a_port_that_another_program_has_is_told(
+def test_a_port_that_another_program_has_is_named(
     fresh_home: Settings, console: Terminal, jars_known: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -60,7 +60,7 @@ def test_a_port_that_another_program_has_is_told(
     assert f"Port {port} is taken by another program" in output
 
 
-def test_a_broken_rule_file_is_told_with_its_place(
+def test_a_broken_rule_file_is_named_with_its_line(
     fresh_home: Settings, console: Terminal, jars_known: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "silver.clicks.yaml"
@@ -73,7 +73,7 @@ def test_a_broken_rule_file_is_told_with_its_place(
     assert f"→ Correct {file}." in output
 
 
-def test_too_little_disk_is_told_with_the_way_out(
+def test_too_little_disk_is_reported_with_a_hint(
     fresh_home: Settings, console: Terminal, jars_known: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(2**40, 2**40, 2**30))
@@ -98,7 +98,7 @@ def test_a_home_that_others_can_read_is_a_fault_with_the_command_that_closes_it(
     assert "✓ home" in console.export_text()
 
 
-def test_a_mistake_in_the_settings_is_told_word_for_word(console: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_in_the_settings_is_quoted(console: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHOUSE_SPARK__MEMORY", "2 gigs")
     assert run_checks(console) == 1
     output = console.export_text()
@@ -107,7 +107,7 @@ def test_a_mistake_in_the_settings_is_told_word_for_word(console: Terminal, monk
     assert r"^\d+[mg]$" in output
 
 
-def test_missing_jars_are_told_with_the_command_that_fetches_them(
+def test_missing_jars_are_named_with_the_command_that_fetches_them(
     fresh_home: Settings, console: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LAKEHOUSE_CACHE", str(tmp_path / "empty"))

@@ -229,7 +229,7 @@ def test_a_topic_that_would_make_history_late_is_refused(settings: Settings, top
     external = settings.kafka.model_copy(update={"servers": servers(settings)})
     with pytest.raises(LakehouseError, match="would arrive now, and be late"):
         check_topic(settings.model_copy(update={"kafka": external}), topic, long_ago)
-    check_topic(settings, topic, long_ago)  # the embedded broker is told to keep the times
+    check_topic(settings, topic, long_ago)  # the embedded broker keeps the producer's times
     check_topic(settings.model_copy(update={"kafka": external}), topic, long_ago)
 
 

@@ -6,17 +6,20 @@ oracle (tests/streaming/roles, tests/batch, tests/models) find the new tables by
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from config.errors import LakehouseError
 from config.settings import ROOT
+from operations.new.files import Files
 from operations.new.job import job
 from operations.new.join import join
 from operations.new.model import model
@@ -24,16 +27,19 @@ from operations.new.names import interval
 from operations.new.topic import topic
 
 Done = subprocess.CompletedProcess[str]
+OWN = "selftest_"
+"""What the names of all that is added here begin with: the project may have any other name already."""
+
 COMMANDS = (
-    ("topic", "shipments", "--key", "parcel_id"),
-    ("job", "shipments_per_hour", "--from", "silver.shipments", "--sum", "amount"),
-    ("job", "busy_parcels", "--from", "silver.shipments", "--window", "90 minutes", "--slide", "20 minutes"),
-    ("job", "journeys", "--from", "silver.shipments", "--session-gap", "25 minutes"),
-    ("job", "pages_per_week", "--from", "silver.clicks_enriched", "--key", "product_id", "--window", "7 days"),
-    ("join", "order_events_paid", "--left", "silver.orders", "--right", "silver.payments", "--within", "2 hours"),
-    ("model", "shipments_per_day", "--from", "gold.shipments_per_hour"),
-    ("model", "orders_per_day", "--from", "silver.orders"),
-    ("model", "parcels_per_day", "--from", "silver.shipments"),
+    ("topic", f"{OWN}parcels", "--key", "depot_id"),
+    ("job", f"{OWN}hourly", "--from", f"silver.{OWN}parcels", "--sum", "amount"),
+    ("job", f"{OWN}sliding", "--from", f"silver.{OWN}parcels", "--window", "90 minutes", "--slide", "20 minutes"),
+    ("job", f"{OWN}sessions", "--from", f"silver.{OWN}parcels", "--session-gap", "25 minutes"),
+    ("job", f"{OWN}weekly", "--from", "silver.clicks_enriched", "--key", "product_id", "--window", "7 days"),
+    ("join", f"{OWN}paid", "--left", "silver.orders", "--right", "silver.payments", "--within", "2 hours"),
+    ("model", f"{OWN}hourly_per_day", "--from", f"gold.{OWN}hourly"),
+    ("model", f"{OWN}orders_per_day", "--from", "silver.orders"),
+    ("model", f"{OWN}parcels_per_day", "--from", f"silver.{OWN}parcels"),
 )
 """Every kind of change, some of them on one before."""
 
@@ -61,6 +67,15 @@ for command in json.loads(sys.argv[1]):
 print(json.dumps({"dry": dry, "printed": done}))
 """
 FILES = {"topic": 4, "job": 4, "join": 4, "model": 2}
+ALONE = ("topic", f"{OWN}parcels"), ("job", f"{OWN}weekly"), ("join", f"{OWN}paid"), ("model", f"{OWN}orders_per_day")
+"""A change of each kind that needs none of the others."""
+
+DECLARATIONS = (
+    *(f"tests/config/test_{name}.py" for name in ("declarations", "rules", "table_rules")),
+    *(f"tests/models/test_{name}.py" for name in ("project", "sync")),
+    *(f"tests/streaming/test_{name}.py" for name in ("code_version", "job", "sources")),
+)
+"""Tests of whatever the declarations, jobs and models of a project are."""
 
 
 def copied(folder: Path) -> Path:
@@ -133,7 +148,7 @@ def added(copy: Path) -> Added:
 def test_each_change_is_four_files_and_a_model_two(added: Added, copy: Path) -> None:
     files = {name: added.files(name) for name in added.printed}
     assert [file for names in files.values() for file in names if not (copy / file).is_file()] == []
-    staged = {"parcels_per_day": 2}  # a staging model, for a silver table that has none
+    staged = {f"{OWN}parcels_per_day": 2}  # a staging model, for a silver table that has none
     counts = {name: len(names) for name, names in files.items()}
     assert counts == {name: FILES[kind] + staged.get(name, 0) for kind, name, *_ in COMMANDS}
 
@@ -145,9 +160,9 @@ def test_a_dry_run_lists_the_same_files_and_writes_none(added: Added) -> None:
 
 
 def test_the_last_lines_name_the_commands_to_run_next(added: Added) -> None:
-    assert added.printed["shipments"].splitlines()[-3:] == ["Next:", "  make test", "  lakehouse broker start"]
-    assert added.printed["journeys"].endswith("  lakehouse stream run journeys --until-caught-up\n")
-    assert added.printed["orders_per_day"].endswith("  lakehouse dbt build --select +orders_per_day\n")
+    assert added.printed[f"{OWN}parcels"].splitlines()[-3:] == ["Next:", "  make test", "  lakehouse broker start"]
+    assert added.printed[f"{OWN}sessions"].endswith(f"  lakehouse stream run {OWN}sessions --until-caught-up\n")
+    assert added.printed[f"{OWN}orders_per_day"].endswith(f"  lakehouse dbt build --select +{OWN}orders_per_day\n")
 
 
 def test_what_was_added_is_clean(added: Added, copy: Path) -> None:
@@ -157,19 +172,28 @@ def test_what_was_added_is_clean(added: Added, copy: Path) -> None:
 
 
 def test_the_jobs_are_discovered_with_what_their_options_say(added: Added, copy: Path) -> None:
-    code = """
+    names = [name for kind, name, *_ in COMMANDS if kind in ("job", "join")]
+    code = f"""
 from streaming.job import jobs
-for name in ("shipments_per_hour", "busy_parcels", "journeys", "pages_per_week", "order_events_paid"):
+for name in {names}:
     job = jobs()[name]
     print(name, *job.reads, *job.writes, job.query.output_mode, job.bounded.max_event_gap, sep="|")
 """
-    assert run_in(copy, "-c", code).stdout.splitlines() == [
-        "shipments_per_hour|silver.shipments|gold.shipments_per_hour|update|0:00:00",
-        "busy_parcels|silver.shipments|gold.busy_parcels|update|1:30:00",
-        "journeys|silver.shipments|gold.journeys|append|None",
-        "pages_per_week|silver.clicks_enriched|gold.pages_per_week|update|7 days, 0:00:00",
-        "order_events_paid|silver.orders|silver.payments|gold.order_events_paid|append|2:00:00",
+    assert run_in(copy, "-c", code).stdout.replace(OWN, "").splitlines() == [
+        "hourly|silver.parcels|gold.hourly|update|0:00:00",
+        "sliding|silver.parcels|gold.sliding|update|1:30:00",
+        "sessions|silver.parcels|gold.sessions|append|None",
+        "weekly|silver.clicks_enriched|gold.weekly|update|7 days, 0:00:00",
+        "paid|silver.orders|silver.payments|gold.paid|append|2:00:00",
     ]
+
+
+@pytest.mark.parametrize("change", ALONE, ids=[kind for kind, _ in ALONE])
+def test_the_tests_of_declarations_pass_after_each_kind_alone(change: tuple[str, str], tmp_path: Path) -> None:
+    folder = copied(tmp_path / "a copy")
+    (command,) = (command for command in COMMANDS if command[:2] == change)
+    run_in(folder, "-c", SCRIPT, json.dumps([command]))
+    own_tests(folder, "-m", "not slow and not jvm", *DECLARATIONS)
 
 
 def test_every_test_that_needs_no_jvm_passes_with_them(added: Added, copy: Path) -> None:
@@ -183,58 +207,70 @@ def test_every_test_passes_with_them(added: Added, copy: Path) -> None:
     run_in(copy, "mypy")
 
 
-def named(*arguments: str, **options: str) -> Callable[[Path], object]:
-    """Make a change of the kind that the first argument names."""
-    kinds = {"topic": topic, "job": job, "join": join, "model": model}
-    return lambda root: kinds[arguments[0]](*arguments[1:], root=root, **options)  # type: ignore[operator]
+def change(kind: str, *arguments: str, **options: str) -> partial[Files]:
+    """Make a change of a kind, to call with the project's root."""
+    kinds: dict[str, Callable[..., Files]] = {"topic": topic, "job": job, "join": join, "model": model}
+    return partial(kinds[kind], *arguments, **options)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (named("topic", "Shipments", key="a_key"), "'Shipments' is not a valid name"),
-        (named("topic", "ship-ments", key="a_key"), "'ship-ments' is not a valid name"),
-        (named("topic", "../../etc", key="a_key"), "is not a valid name"),
-        (named("topic", "orders", key="a_key"), "'orders' exists already"),
-        (named("topic", "parcels", key="event_id"), "'event_id' exists already"),
-        (named("job", "lambda", "silver.clicks"), "'lambda' is a keyword of SQL or Python"),
-        (named("job", "sessions", "silver.clicks"), "'sessions' exists already"),
-        (named("job", "visits", "silver.clicsk"), "did you mean 'silver.clicks'?"),
-        (named("job", "visits", "gold.trending"), "There is no table 'gold.trending' to read"),
-        (named("job", "visits", "silver.users"), "silver.users has no watermark"),
-        (named("job", "visits", "silver.late"), "silver.late has no watermark"),
-        (named("job", "visits", "silver.clicks", key="usr_id"), "did you mean 'user_id'?"),
-        (named("job", "visits", "silver.clicks", key="event_time"), "silver.clicks.event_time is of type timestamp"),
-        (named("job", "visits", "silver.clicks", total="agent"), "silver.clicks.agent is of type string"),
-        (named("job", "visits", "silver.clicks", window="1h"), "--window is '1h'; it should be like '10 minutes'"),
-        (named("job", "visits", "silver.clicks", window="0 hours"), "--window is '0 hours'"),
-        (named("job", "visits", "silver.clicks", slide="2 hours"), "--slide is 2 hours, longer than --window, 1 hour"),
-        (
-            named("job", "visits", "silver.clicks", session_gap="1 hour", window="1 hour"),
-            "--session-gap does not go with --window",
-        ),
-        (named("join", "pairs", "silver.orders", "silver.orders"), "--left and --right are both silver.orders"),
-        (named("join", "pairs", "silver.clicks", "silver.payments"), "silver.clicks has no column 'order_id'"),
-        (named("join", "pairs", "silver.orders", "silver.payments", within="soon"), "--within is 'soon'"),
-        (named("model", "order_status", "silver.orders"), "'order_status' exists already"),
-        (named("model", "visits", "silver.nothing"), "There is no table 'silver.nothing' to read"),
-        (named("model", "visits", "silver.clicks"), "stg_clicks reads silver.clicks_enriched"),
-    ],
-)
-def test_what_cannot_be_made_is_refused_by_name(change: Callable[[Path], object], message: str) -> None:
+VISITS, PAIRS = f"{OWN}visits", f"{OWN}pairs"
+REFUSED = [
+    (change("topic", "Shipments", key="a_key"), "'Shipments' is not a valid name"),
+    (change("topic", "ship-ments", key="a_key"), "'ship-ments' is not a valid name"),
+    (change("topic", "../../etc", key="a_key"), "is not a valid name"),
+    (change("topic", "orders", key="a_key"), "'orders' exists already"),
+    (change("topic", VISITS, key="event_id"), "'event_id' exists already"),
+    (change("job", "lambda", "silver.clicks"), "'lambda' is a keyword of SQL or Python"),
+    (change("job", "sessions", "silver.clicks"), "'sessions' exists already"),
+    (change("job", VISITS, "silver.clicsk"), "did you mean 'silver.clicks'?"),
+    (change("job", VISITS, "gold.trending"), "There is no table 'gold.trending' to read"),
+    (change("job", VISITS, "silver.users"), "silver.users has no watermark"),
+    (change("job", VISITS, "silver.late"), "silver.late has no watermark"),
+    (change("job", VISITS, "silver.clicks", key="usr_id"), "did you mean 'user_id'?"),
+    (change("job", VISITS, "silver.clicks", key="event_time"), "silver.clicks.event_time is of type timestamp"),
+    (change("job", VISITS, "silver.clicks", total="agent"), "silver.clicks.agent is of type string"),
+    (change("job", VISITS, "silver.clicks", window="1h"), "--window is '1h'; it should be like '10 minutes'"),
+    (change("job", VISITS, "silver.clicks", window="0 hours"), "--window is '0 hours'"),
+    (change("job", VISITS, "silver.clicks", slide="2 hours"), "--slide is 2 hours, longer than --window, 1 hour"),
+    (
+        change("job", VISITS, "silver.clicks", session_gap="1 hour", window="1 hour"),
+        "--session-gap does not go with --window",
+    ),
+    (change("join", PAIRS, "silver.orders", "silver.orders"), "--left and --right are both silver.orders"),
+    (change("join", PAIRS, "silver.clicks", "silver.payments"), "silver.clicks has no column 'order_id'"),
+    (change("join", PAIRS, "silver.orders", "silver.payments", within="soon"), "--within is 'soon'"),
+    (change("model", "order_status", "silver.orders"), "'order_status' exists already"),
+    (change("model", VISITS, "silver.nothing"), "There is no table 'silver.nothing' to read"),
+    (change("model", VISITS, "silver.clicks"), "stg_clicks reads silver.clicks_enriched"),
+]
+
+
+@pytest.mark.parametrize(("refused", "message"), REFUSED)
+def test_what_cannot_be_made_is_refused_by_name(refused: partial[Files], message: str) -> None:
     with pytest.raises(LakehouseError, match=r".") as error:
-        change(ROOT)
+        refused(root=ROOT)
     assert message in error.value.problem
+
+
+def test_no_name_is_one_that_the_documents_suggest() -> None:
+    # Whoever runs a documented command has that name in the project: these tests would then fail on it.
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "operations" / "new" / "commands.py"]
+    command = re.compile(r"lakehouse new (?:topic|job|join|model) (\w+)")
+    suggested = {name for file in files for name in command.findall(file.read_text())}
+    assert {"shipments", "paid_orders"} <= suggested
+    added = {name for _, name, *_ in COMMANDS}
+    assert suggested.isdisjoint(added | {refused.args[0] for refused, _ in REFUSED})
+    assert {name for name in added if not name.startswith(OWN)} == set()
 
 
 def test_a_file_that_exists_is_not_overwritten_and_nothing_else_is_written(tmp_path: Path) -> None:
     folder = copied(tmp_path / "a copy")
-    mine = folder / "expectations" / "rules" / "silver.parcels.yaml"
+    mine = folder / "expectations" / "rules" / f"silver.{OWN}parcels.yaml"
     mine.write_text("mine")
-    with pytest.raises(AssertionError, match=r"silver\.parcels\.yaml exists already"):
-        run_in(folder, "lakehouse", "new", "topic", "parcels")
+    with pytest.raises(AssertionError, match=rf"silver\.{OWN}parcels\.yaml exists already"):
+        run_in(folder, "lakehouse", "new", "topic", f"{OWN}parcels")
     assert mine.read_text() == "mine"
-    assert [file.name for file in folder.rglob("*parcels*")] == [mine.name]
+    assert [file.name for file in folder.rglob(f"*{OWN}*")] == [mine.name]
 
 
 @pytest.mark.parametrize(

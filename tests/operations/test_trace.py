@@ -11,7 +11,7 @@ from lakehouse import build
 from operations.trace import origins, trace
 
 
-def test_every_way_of_a_record_is_told(spark: SparkSession, fresh_home: Settings) -> None:
+def test_every_way_of_a_record_is_traced(spark: SparkSession, fresh_home: Settings) -> None:
     log, lake = Log(), Lake(spark, fresh_home)
     log.send(click("a"))
     log.send(click("a"))
@@ -21,7 +21,7 @@ def test_every_way_of_a_record_is_told(spark: SparkSession, fresh_home: Settings
     lake.land(log.records)
     assert origins(fresh_home, "a") == [("clicks", 0, 0), ("clicks", 0, 1), ("clicks", 0, 2)]
     steps = {offset: trace(fresh_home, ("clicks", 0, offset)) for offset in range(6)}
-    assert [[step.place for step in steps[offset]] for offset in range(6)] == [
+    assert [[step.table for step in steps[offset]] for offset in range(6)] == [
         ["bronze.events", "silver.clicks"],
         ["bronze.events", "silver.duplicates"],
         ["bronze.events", "silver.late"],

@@ -35,7 +35,7 @@ def cut(records: list[tuple[Any, ...]], partitions: int) -> list[tuple[Any, ...]
 
 
 def replayed(lake: Lake, records: list[tuple[Any, ...]], names: Sequence[str]) -> dict[str, str]:
-    """Land records in three pieces, replay the archive in as many, and tell the content of every table of gold."""
+    """Land records in three pieces, replay the archive in as many, and return the content of every gold table."""
     configured(lake, records_per_batch=150)
     for low, high in pairwise([0, len(records) // 3, len(records) // 2, len(records)]):
         lake.land(records[low:high])

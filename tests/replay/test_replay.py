@@ -78,7 +78,7 @@ def test_nobody_sees_it_before_it_is_promoted_and_all_do_after(
     assert {name: served(lake, name) for name in names} == before
 
 
-def test_a_change_of_logic_is_told_from_everything_else(lake: Lake) -> None:
+def test_a_change_of_logic_is_distinguished_from_everything_else(lake: Lake) -> None:
     chosen = [longer_than_a_second()]
     todo = manifest.new(lake.settings, chosen, "kafka", "earliest")
     assert todo.tables == [VIEWS]

@@ -97,7 +97,7 @@ def test_each_generation_has_its_own_checkpoint(fresh_home: Settings) -> None:
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_a_lost_checkpoint_is_refused_with_the_command_that_mends_it(fresh_home: Settings, whole: bool) -> None:
+def test_a_lost_checkpoint_is_refused_with_the_command_that_resets_it(fresh_home: Settings, whole: bool) -> None:
     land(fresh_home, epoch=1, batch=0, end=10, whole=whole)
     shutil.rmtree(checkpoints(fresh_home))
     with pytest.raises(LakehouseError, match="checkpoint of 'landing' is gone") as error:
@@ -259,7 +259,7 @@ def test_the_records_of_a_batch_are_the_offsets_since_the_one_before(tmp_path: P
     assert found.records(1) == (8 - 8) + (3 - 2) + 4
 
 
-def test_how_far_it_follows_its_tables_is_told_by_the_last_batch_begun(tmp_path: Path) -> None:
+def test_how_far_it_has_read_its_tables_is_in_the_last_batch_begun(tmp_path: Path) -> None:
     assert Checkpoint(1, Location(str(tmp_path))).table_offsets() == []
     for batch in (2, 10):
         logged(tmp_path, f"offsets/{batch}", {}, {"reservoirVersion": batch})

@@ -38,7 +38,7 @@ def test_what_depends_on_a_job_comes_after_it() -> None:
     assert len(downstream([job_named("landing")])) == len(jobs())
 
 
-def test_an_unknown_job_is_told_with_the_nearest() -> None:
+def test_an_unknown_job_is_named_with_the_nearest() -> None:
     with pytest.raises(LakehouseError, match="did you mean 'sessions'"):
         job_named("sesions")
 

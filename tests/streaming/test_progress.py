@@ -36,7 +36,7 @@ def report(batch: int, rows: int, *, executed: bool = True) -> dict[str, Any]:
 
 @dataclass
 class Query:
-    """What a running query tells of itself; `looks` counts how often all of its reports were asked for."""
+    """What a running query reports; `looks` counts how often all of its reports were read."""
 
     reports: list[dict[str, Any]] = field(default_factory=list)
     report_reads: int = 0

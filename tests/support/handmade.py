@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import deltalake
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
+from config.declarations import table_named
 from config.settings import Settings
 from lake.batch import Batch
 from lake.location import table_location
@@ -22,6 +23,12 @@ RECORD = (
     "topic string, partition int, offset bigint, key binary, value binary, "
     "headers array<struct<key:string,value:binary>>, timestamp timestamp"
 )
+
+
+def frame(spark: SparkSession, table: str, *rows: dict[str, Any]) -> DataFrame:
+    """Make rows of a table; what is not given is null."""
+    columns = table_named(table).stored
+    return spark.createDataFrame([tuple(row.get(name) for name in columns) for row in rows], table_named(table).ddl)
 
 
 def iso(moment: datetime) -> str:

@@ -22,16 +22,16 @@ def lakehouse(*arguments: str, **environ: str) -> subprocess.CompletedProcess[st
     )
 
 
-def killed_at(place: str, *arguments: str, **environ: str) -> None:
+def killed_at(failpoint: str, *arguments: str, **environ: str) -> None:
     """Run a command that is killed at a failpoint; fail if it never reaches it."""
-    done = lakehouse(*arguments, **environ | {"LAKEHOUSE_FAILPOINT": place})
-    assert done.returncode == -signal.SIGKILL, f"{place}: {done.stdout}{done.stderr}"
+    done = lakehouse(*arguments, **environ | {"LAKEHOUSE_FAILPOINT": failpoint})
+    assert done.returncode == -signal.SIGKILL, f"{failpoint}: {done.stdout}{done.stderr}"
 
 
 def killed_when(holds: Callable[[IO[str]], bool], *arguments: str) -> bool:
-    """Run a command that is killed as soon as something holds, of what it says or else; tell if it was before its end.
+    """Run a command and kill it as soon as a condition on its output holds; return whether it was still running.
 
-    There is no telling from outside which step that is in.
+    Which step the kill interrupts is not known.
     """
     with subprocess.Popen(
         [*LAKEHOUSE, *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

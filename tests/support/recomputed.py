@@ -18,7 +18,7 @@ def recompute(lake: Lake, *, full: bool = False) -> Any:
 def published_differences(lake: Lake, records: list[tuple[Any, ...]]) -> dict[str, Any]:
     """Compare what is published with the oracle: by table, the rows that are missing and those too many."""
     oracle = Oracle(from_rows([(*record[:5], record[6]) for record in records]))
-    served = publications.served(lake.settings)
+    served = publications.served_publication(lake.settings)
     assert served
     found = {}
     for name, frame in frames(lake.spark, lake.settings, served.tables).items():

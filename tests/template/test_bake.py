@@ -62,6 +62,14 @@ def test_every_pattern_of_a_feature_has_files() -> None:
         assert [each for each in patterns if not any(fnmatchcase(file, each) for file in live_files())] == [], feature
 
 
+def test_features_are_files_and_at_most_four_passages_of_python_files() -> None:
+    # More of them would be conditional compilation: a feature is added and left out by its files.
+    files = [name for name in live_files() if name.endswith(".py") and not name.startswith("tests/template/")]
+    mark = re.compile(r"# (?:feature: |without feature )\w+")
+    marks = {name: len(mark.findall((ROOT / name).read_text())) for name in files}
+    assert sum(marks.values()) <= 4, {name: count for name, count in marks.items() if count}
+
+
 def test_each_link_of_the_template_is_copied_and_leads_to_a_live_file() -> None:
     template = ROOT / "{{cookiecutter.project_slug}}"
     links = {path.name for path in template.iterdir() if path.is_symlink()}

@@ -2,13 +2,13 @@
 
 from collections import Counter
 
-import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from config.settings import Settings
 from lake.costs import record_cost, total
 from lake.location import table_location
+from lake.tables import read_arrow
 from operations.demo.context import Context
 from operations.demo.step import Step
 from operations.demo.table import show_equal
@@ -56,8 +56,7 @@ def _sum(settings: Settings, name: str, column: str) -> int:
 
 
 def _read(settings: Settings, name: str, *columns: str) -> pa.Table:
-    table = deltalake.DeltaTable(str(table_location(settings, name)))
-    return table.to_pyarrow_dataset().to_table(columns=list(columns) or None, use_threads=False)
+    return read_arrow(table_location(settings, name), columns=columns)
 
 
 step = Step(title="Gold: windows, joins and status; every event of silver is counted", part="stream", run=run)

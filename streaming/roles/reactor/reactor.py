@@ -47,7 +47,7 @@ class _Work:
     letters: list[tuple[Record, str]] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
-    def record(self, payment: FailedPayment) -> Record:
+    def record_of(self, payment: FailedPayment) -> Record:
         """Return the record that contains a payment."""
         return self.payments[payment.event_id][1]
 
@@ -120,7 +120,7 @@ class Reactor:
             self._reload_settled = False
         work = self._sort(batch)
         settled = self._settle(batch, [payment for payment, _ in work.payments.values()])
-        letters = [*work.letters, *((work.record(each.payment), each.reason) for each in settled if each.reason)]
+        letters = [*work.letters, *((work.record_of(each.payment), each.reason) for each in settled if each.reason)]
         now = datetime.now(UTC)
         messages = [outcome(each, now) for each in settled] + [self._letter(*letter) for letter in letters]
         try:

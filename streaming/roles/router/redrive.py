@@ -122,11 +122,11 @@ def _apply(letter: dict[str, Any], found: dict[tuple[int, int], str]) -> None:
     origin = letter.get("origin")
     if not isinstance(origin, dict) or origin.get("topic") != SOURCE:
         return  # of another role: the router cannot route it
-    place = int(origin["partition"]), int(origin["offset"])
+    position = int(origin["partition"]), int(origin["offset"])
     if str(letter.get("reason")).startswith(REDRIVEN):
-        found.pop(place, None)
+        found.pop(position, None)
     else:
-        found[place] = str(letter.get("sha256"))
+        found[position] = str(letter.get("sha256"))
 
 
 def _parsed(value: bytes | None) -> dict[str, Any]:

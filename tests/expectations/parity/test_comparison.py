@@ -188,7 +188,7 @@ def test_a_wrong_row_of_enriched_clicks_has_no_reason(
 
 
 @pytest.mark.parametrize(
-    ("tier", "place", "reason"),
+    ("tier", "rank", "reason"),
     [
         ("gold", 1, UNEXPLAINED),  # the change landed with the click: landing commits changes first
         ("gold", None, DIMENSION),  # when it landed is not known
@@ -196,13 +196,13 @@ def test_a_wrong_row_of_enriched_clicks_has_no_reason(
     ],
 )
 def test_an_older_version_is_a_reason_only_if_the_newer_one_can_have_landed_after_the_event(
-    made: Made, compare: Callable[..., Any], tier: str, place: int | None, reason: str
+    made: Made, compare: Callable[..., Any], tier: str, rank: int | None, reason: str
 ) -> None:
     name = "silver.clicks_enriched"
     rows = made.right[name].toArrow().to_pylist()
     (view,) = (row for row in rows if row["event_id"] == "v3")
     view |= {"tier": tier, "tier_event_id": "n2" if tier == "gold" else None}
-    steps = [*CHANGED_AFTER[:2], *([("users", 0, 2, 3, place)] if place is not None else [])]
+    steps = [*CHANGED_AFTER[:2], *([("users", 0, 2, 3, rank)] if rank is not None else [])]
     found = compare(made.left, made.right | {name: made.typed(name, rows)}, only=[name], steps=steps)[name]
     assert {row.left.event_id: row.reason for row in found.rows.collect() if row.reason != LATE} == {"v3": reason}
 

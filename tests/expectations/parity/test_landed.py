@@ -48,7 +48,7 @@ def row(table: Any, offset: int, dwell_ms: int) -> tuple[Any, ...]:
     return tuple(known.get(name) for name in table.stored)
 
 
-def told(found: Explained) -> dict[int, str]:
+def reasons(found: Explained) -> dict[int, str]:
     return {each.offset: each.reason for each in found.rows.collect()} if found.by_reason else {}
 
 
@@ -59,7 +59,7 @@ def test_what_was_set_aside_on_one_side_has_its_reason(side: Callable[..., Side]
     other = {0: "late", 1: "quarantined", 2: "duplicates", 3: "silver"}
     for left, right in ((SILVER, other), (other, SILVER)):
         found = compare_landed(side(left), side(right), CLICKS)
-        assert told(found) == {0: LATE, 1: QUARANTINED, 2: DUPLICATE}
+        assert reasons(found) == {0: LATE, 1: QUARANTINED, 2: DUPLICATE}
         assert found.parity.equal == 1
 
 
@@ -67,38 +67,38 @@ def test_a_record_that_one_side_lost_has_no_reason(side: Callable[..., Side]) ->
     for outcome in ("silver", *SIDE_TABLES.values()):
         whole = SILVER | {2: outcome}
         lacking = {at: found for at, found in whole.items() if at != 2}
-        assert told(compare_landed(side(whole), side(lacking), CLICKS)) == {2: UNEXPLAINED}, outcome
-        assert told(compare_landed(side(lacking), side(whole), CLICKS)) == {2: UNEXPLAINED}, outcome
+        assert reasons(compare_landed(side(whole), side(lacking), CLICKS)) == {2: UNEXPLAINED}, outcome
+        assert reasons(compare_landed(side(lacking), side(whole), CLICKS)) == {2: UNEXPLAINED}, outcome
 
 
 def test_only_what_both_sides_have_read_is_compared(side: Callable[..., Side]) -> None:
     from_one = dict.fromkeys((1, 2, 3), "silver")
-    assert told(compare_landed(side(SILVER), side(from_one, low=1), CLICKS)) == {}
-    assert told(compare_landed(side(SILVER), side(from_one, low=0), CLICKS)) == {0: UNEXPLAINED}
+    assert reasons(compare_landed(side(SILVER), side(from_one, low=1), CLICKS)) == {}
+    assert reasons(compare_landed(side(SILVER), side(from_one, low=0), CLICKS)) == {0: UNEXPLAINED}
     to_three = dict.fromkeys((0, 1, 2), "silver")
-    assert told(compare_landed(side(to_three, high=3), side(SILVER), CLICKS)) == {}
-    assert told(compare_landed(side(to_three, high=4), side(SILVER), CLICKS)) == {3: UNEXPLAINED}
+    assert reasons(compare_landed(side(to_three, high=3), side(SILVER), CLICKS)) == {}
+    assert reasons(compare_landed(side(to_three, high=4), side(SILVER), CLICKS)) == {3: UNEXPLAINED}
 
 
 def test_a_record_with_other_content_or_two_outcomes_has_no_reason(side: Callable[..., Side]) -> None:
-    assert set(told(compare_landed(side(SILVER), side(SILVER, views=2), CLICKS)).values()) == {UNEXPLAINED}
-    assert told(compare_landed(side(SILVER), side(SILVER, {1: "silver"}), CLICKS)) == {1: UNEXPLAINED}
-    assert told(compare_landed(side(SILVER), side(SILVER, {1: "late"}), CLICKS)) == {1: UNEXPLAINED}
+    assert set(reasons(compare_landed(side(SILVER), side(SILVER, views=2), CLICKS)).values()) == {UNEXPLAINED}
+    assert reasons(compare_landed(side(SILVER), side(SILVER, {1: "silver"}), CLICKS)) == {1: UNEXPLAINED}
+    assert reasons(compare_landed(side(SILVER), side(SILVER, {1: "late"}), CLICKS)) == {1: UNEXPLAINED}
 
 
 def test_a_duplicate_without_its_first_copy_has_no_reason(side: Callable[..., Side]) -> None:
     for first, reason in (("late", DUPLICATE), ("quarantined", UNEXPLAINED)):
         other = SILVER | {2: "duplicates", 3: first}
-        assert told(compare_landed(side(SILVER), side(other), CLICKS))[2] == reason
+        assert reasons(compare_landed(side(SILVER), side(other), CLICKS))[2] == reason
     lost = dict.fromkeys((0, 1), "silver") | {2: "duplicates"}
     for left, right in ((SILVER, lost), (lost, SILVER)):
-        assert told(compare_landed(side(left), side(right), CLICKS)) == {2: UNEXPLAINED, 3: UNEXPLAINED}
+        assert reasons(compare_landed(side(left), side(right), CLICKS)) == {2: UNEXPLAINED, 3: UNEXPLAINED}
 
 
 def test_the_first_copy_may_lie_before_what_both_sides_have_read(side: Callable[..., Side]) -> None:
     whole = {0: "silver", 3: "silver"}
     other = {3: "silver", 5: "duplicates"}
-    assert told(compare_landed(side(whole | {5: "silver"}, low=4), side(other), CLICKS)) == {5: DUPLICATE}
+    assert reasons(compare_landed(side(whole | {5: "silver"}, low=4), side(other), CLICKS)) == {5: DUPLICATE}
 
 
 def test_a_late_record_that_arrived_in_time_has_no_reason(
@@ -106,5 +106,5 @@ def test_a_late_record_that_arrived_in_time_has_no_reason(
 ) -> None:
     late = SILVER | {1: "late"}
     monkeypatch.setitem(ARRIVED, "silver.late", timedelta(minutes=10))
-    assert told(compare_landed(side(SILVER), side(late), CLICKS)) == {1: UNEXPLAINED}
-    assert told(compare_landed(side(late), side(SILVER), CLICKS)) == {1: UNEXPLAINED}
+    assert reasons(compare_landed(side(SILVER), side(late), CLICKS)) == {1: UNEXPLAINED}
+    assert reasons(compare_landed(side(late), side(SILVER), CLICKS)) == {1: UNEXPLAINED}

@@ -72,7 +72,7 @@ def explained(
     )
 
 
-def told(found: Explained) -> dict[int, tuple[str, list[str] | None]]:
+def reasons(found: Explained) -> dict[int, tuple[str, list[str] | None]]:
     return {row.window_start.minute: (row.reason, row.events) for row in found.rows.collect()}
 
 
@@ -95,20 +95,20 @@ def test_each_row_has_the_first_reason_whose_events_it_contains(windows: Frame, 
     beyond = because(viewed(beyond=2, late=1, unread=3), ONE_SIDED)
     found = explained(left, right, (left, right), late, beyond)
     assert found.by_reason == {LATE: 1, ONE_SIDED: 2}
-    assert told(found) == {1: (LATE, ["late"]), 2: (ONE_SIDED, ["beyond"]), 3: (ONE_SIDED, ["unread"])}
+    assert reasons(found) == {1: (LATE, ["late"]), 2: (ONE_SIDED, ["beyond"]), 3: (ONE_SIDED, ["unread"])}
 
 
 def test_a_row_with_a_late_event_that_is_also_wrong_has_no_reason(windows: Frame, viewed: Frame) -> None:
     late = because(viewed(a=0, b=1, c=2, d=3), LATE)
     left, right = windows(3, 3, 3, None), windows(2, 1, None, 7)
     again = windows(3, 3, 3, None), windows(2, 2, 2, None)  # wrong value, missing row, row too many
-    assert told(explained(left, right, again, late)) == {
+    assert reasons(explained(left, right, again, late)) == {
         0: (LATE, ["a"]),
         1: (UNEXPLAINED, None),
         2: (UNEXPLAINED, None),
         3: (UNEXPLAINED, None),
     }
-    assert told(explained(right, left, (again[1], again[0]), late)) == {
+    assert reasons(explained(right, left, (again[1], again[0]), late)) == {
         0: (LATE, ["a"]),
         1: (UNEXPLAINED, None),
         2: (UNEXPLAINED, None),
@@ -129,7 +129,7 @@ def test_a_doubled_row_differs_and_has_no_reason(windows: Frame, viewed: Frame) 
     late = because(viewed(late=0), LATE)
     for left, right in ((once, twice), (twice, once), (twice, twice)):
         found = explained(left, right, (once, once), late)
-        assert told(found) == {0: (UNEXPLAINED, None)}
+        assert reasons(found) == {0: (UNEXPLAINED, None)}
     parity = compare(once, twice, TABLE)
     assert parity.left_hash != parity.right_hash
 
@@ -138,11 +138,11 @@ def test_changed_logic_explains_only_the_row_that_the_old_code_makes(windows: Fr
     left, right, old = windows(1, 5, 6, 4), windows(1, 2, 3, 3), windows(1, 2, 99, 3)
     late = because(viewed(late=3), LATE)
     found = explained(left, right, (left, windows(1, 5, 6, 3)), late, previous=old)
-    assert told(found) == {1: (LOGIC, None), 2: (UNEXPLAINED, None), 3: (LATE, ["late"])}
+    assert reasons(found) == {1: (LOGIC, None), 2: (UNEXPLAINED, None), 3: (LATE, ["late"])}
 
 
 def test_a_dimension_explains_only_rows_that_its_earlier_versions_make(windows: Frame) -> None:
     left, right = windows(1, 5, 6), windows(1, 2, 3)
     possible = windows(None, 2, 2).union(windows(None, 5, 6))
     found = explained(left, right, (left, left), outdated=possible)
-    assert told(found) == {1: (DIMENSION, None), 2: (UNEXPLAINED, None)}
+    assert reasons(found) == {1: (DIMENSION, None), 2: (UNEXPLAINED, None)}

@@ -1,4 +1,4 @@
-"""Bots: their share, and that they can be told from people."""
+"""Bots: their share, and that they can be distinguished from people."""
 
 import json
 from collections import defaultdict

@@ -45,10 +45,10 @@ def ends(settings: Settings, plan: Plan) -> Offsets:
 def written(settings: Settings, before: Offsets, after: Offsets) -> Written:
     """Read what came between two ends of the log: by partition, in order."""
     consumer = KafkaConsumer(**python_options(settings), consumer_timeout_ms=20_000, enable_auto_commit=False)
-    places = [TopicPartition(*place) for place, end in after.items() if end > before.get(place, 0)]
-    consumer.assign(places)
-    for place in places:
-        consumer.seek(place, before.get((place.topic, place.partition), 0))
+    partitions = [TopicPartition(*partition) for partition, end in after.items() if end > before.get(partition, 0)]
+    consumer.assign(partitions)
+    for partition in partitions:
+        consumer.seek(partition, before.get((partition.topic, partition.partition), 0))
     found, missing = defaultdict(list), sum(after.values()) - sum(before.values())
     while missing:
         record = next(consumer)
@@ -87,18 +87,18 @@ def test_paced_writes_the_same_records_in_the_same_order(log: Settings, console:
     assert written(log, before, ends(log, plan)) == expected(plan)
 
 
-def test_several_shards_in_bulk_tell_one_truth(log: Settings, spark: object, console: Terminal) -> None:
+def test_several_shards_in_bulk_write_one_truth(log: Settings, spark: object, console: Terminal) -> None:
     plan = Plan(seed=4711, events=60_000, start=datetime(2025, 3, 4, tzinfo=UTC))
     before = ends(log, plan)
-    told = simulate(log, plan, console)
+    counted = simulate(log, plan, console)
     grown: dict[str, int] = defaultdict(int)
-    for place, end in ends(log, plan).items():
-        grown[place[0]] += end - before.get(place, 0)
-    assert told.records == grown
-    assert sum(sum(types.values()) for types in told.events.values()) == plan.events
+    for partition, end in ends(log, plan).items():
+        grown[partition[0]] += end - before.get(partition, 0)
+    assert counted.records == grown
+    assert sum(sum(types.values()) for types in counted.events.values()) == plan.events
     by_hand = new_truth(plan)
     by_hand.add([record for shard in range(plan.shards) for record in shard_records(plan, shard)])
-    assert told == by_hand
+    assert counted == by_hand
     assert plan.run in read_truth(log).runs
 
 
@@ -121,19 +121,19 @@ def test_stopped_in_the_middle_the_truth_is_what_was_sent(log: Settings) -> None
                 stop.set()
             yield record
 
-    before, told = ends(log, plan), new_truth(plan)
-    paced.send(log, paced.at_rate(arriving(), 100_000, stop), told, lambda _: None, stop)
+    before, counted = ends(log, plan), new_truth(plan)
+    paced.send(log, paced.at_rate(arriving(), 100_000, stop), counted, lambda _: None, stop)
     sent = sum(ends(log, plan).values()) - sum(before.values())
-    truth.write(log, plan, told)  # for whoever else looks into this log
-    assert sent == sum(told.records.values()) == 1_234
+    truth.write(log, plan, counted)  # for whoever else looks into this log
+    assert sent == sum(counted.records.values()) == 1_234
 
 
 def test_paced_keeps_to_its_rate(log: Settings, console: Terminal) -> None:
     plan = Plan(seed=4711, events=300, start=datetime(2025, 3, 7, tzinfo=UTC), rate=200)
     begin = datetime.now(UTC)
-    told = simulate(log, plan, console)
+    counted = simulate(log, plan, console)
     seconds = (datetime.now(UTC) - begin).total_seconds()
-    assert seconds >= (sum(told.records.values()) - 1) / 200
+    assert seconds >= (sum(counted.records.values()) - 1) / 200
 
 
 def test_live_records_come_no_sooner_than_they_arrive_and_are_stamped_when_they_do(
@@ -145,9 +145,12 @@ def test_live_records_come_no_sooner_than_they_arrive_and_are_stamped_when_they_
     simulate(log, plan, console)
     over = datetime.now(UTC).timestamp() * 1000
     came = written(log, before, ends(log, plan))
-    in_time = {place: [record for record in all_ if record[0] < plan.end_ms] for place, all_ in expected(plan).items()}
-    assert set(came) == {place for place, records in in_time.items() if records}
-    for place, records in came.items():
-        assert [record[1:] for record in records] == [record[1:] for record in in_time[place]]
-        for (stamp, *_), (planned, *_) in zip(records, in_time[place], strict=True):
+    in_time = {
+        partition: [record for record in records if record[0] < plan.end_ms]
+        for partition, records in expected(plan).items()
+    }
+    assert set(came) == {partition for partition, records in in_time.items() if records}
+    for partition, records in came.items():
+        assert [record[1:] for record in records] == [record[1:] for record in in_time[partition]]
+        for (stamp, *_), (planned, *_) in zip(records, in_time[partition], strict=True):
             assert max(planned, begin.timestamp() * 1000) - 1 <= stamp <= over

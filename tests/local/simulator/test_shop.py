@@ -202,10 +202,10 @@ def test_the_hot_product_gets_its_share(share: float) -> None:
 
 
 def test_with_and_without_edge_the_same_things_happen(edge_records: list[Record]) -> None:
-    def told(records: list[Record]) -> set[tuple[str, str, bytes, int]]:
+    def content(records: list[Record]) -> set[tuple[str, str, bytes, int]]:
         return {(r.id, r.type, r.key, r.arrival_ms) for r in first_copies(records)}
 
-    assert told(edge_records) == told(shard_records(Plan(events=20_000), 0))
+    assert content(edge_records) == content(shard_records(Plan(events=20_000), 0))
 
 
 def test_the_edge_sees_whole_addresses_and_the_clean_topic_only_networks(

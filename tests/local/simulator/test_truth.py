@@ -20,7 +20,7 @@ def home(tmp_path: Path) -> Settings:
     return load_settings().model_copy(update={"home": tmp_path})
 
 
-def told(plan: Plan, shards: int | None = None) -> Truth:
+def truth_of(plan: Plan, shards: int | None = None) -> Truth:
     whole = truth.new_truth(plan)
     for shard in range(plan.shards if shards is None else shards):
         part = Truth()
@@ -31,7 +31,7 @@ def told(plan: Plan, shards: int | None = None) -> Truth:
 
 @pytest.fixture(scope="module")
 def whole(plan: Plan) -> Truth:
-    return told(plan)
+    return truth_of(plan)
 
 
 def test_it_counts_and_names_what_the_records_are(whole: Truth, records: list[Record]) -> None:
@@ -55,7 +55,7 @@ def test_every_record_is_accounted_for(whole: Truth) -> None:
         assert records == whole.accepted(topic) + late + duplicates + len(whole.malformed[topic])
 
 
-def test_row_by_row_it_tells_the_same(plan: Plan, records: list[Record], whole: Truth) -> None:
+def test_row_by_row_it_is_the_same(plan: Plan, records: list[Record], whole: Truth) -> None:
     slowly = truth.new_truth(plan)
     slowly.add(records)
     assert slowly == whole
@@ -73,17 +73,17 @@ def test_the_truths_of_all_runs_are_read_as_one(home: Settings) -> None:
     plans = [Plan(seed=seed, events=1_000) for seed in (1, 2)]
     for plan in plans:
         truth.begin(home, plan)
-        truth.write(home, plan, told(plan))
+        truth.write(home, plan, truth_of(plan))
     together = truth.read_truth(home)
     assert together.runs == [plan.run for plan in plans]
     assert sum(sum(types.values()) for types in together.events.values()) == 2_000
-    assert together.late["clicks"] == told(plans[0]).late["clicks"] + told(plans[1]).late["clicks"]
+    assert together.late["clicks"] == truth_of(plans[0]).late["clicks"] + truth_of(plans[1]).late["clicks"]
 
 
 def test_the_same_run_is_refused_a_second_time(home: Settings) -> None:
     plan = Plan(events=100)
     truth.begin(home, plan)
-    truth.write(home, plan, told(plan))
+    truth.write(home, plan, truth_of(plan))
     with pytest.raises(LakehouseError, match="--seed 8"):
         truth.refuse_again(home, plan, log_is_empty=False)
     truth.refuse_again(home, Plan(seed=8, events=100), log_is_empty=False)
@@ -100,6 +100,6 @@ def test_a_run_that_was_broken_off_has_no_truth(home: Settings) -> None:
 def test_truths_of_a_log_that_was_emptied_are_put_aside(home: Settings) -> None:
     plan = Plan(events=100)
     truth.begin(home, plan)
-    truth.write(home, plan, told(plan))
+    truth.write(home, plan, truth_of(plan))
     truth.refuse_again(home, plan, log_is_empty=True)
     assert truth.read_truth(home).records == {}

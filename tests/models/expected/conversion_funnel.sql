@@ -30,6 +30,6 @@ select
     coalesce(orders, 0) as orders,
     coalesce(ordered_cents, 0) as ordered_cents,
     round(coalesce(buyers, 0) / nullif(viewers, 0), 4) as buyers_per_viewer,
-    day + interval 49 hours < getvariable('final_until') as complete
+    day + interval 49 hours < getvariable('closed_until') as complete
 from looked
 left join bought using (day, tier)

@@ -224,6 +224,6 @@ def test_ends_of_transactions_are_no_records_to_wait_for(settings: Settings, top
     assert sorted(roles[0].done + roles[1].done) == sorted([*EVERY, (0, 20), (1, 20)])
 
 
-def test_a_log_that_does_not_answer_is_said_with_the_way_out(fresh_home: Settings):
+def test_a_log_that_does_not_answer_is_an_error_with_a_hint(fresh_home: Settings):
     with pytest.raises(LakehouseError, match="lakehouse broker start"):
         consume(fresh_home, group("clicks_raw"), Role())

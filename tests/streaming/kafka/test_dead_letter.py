@@ -26,7 +26,7 @@ def test_a_dead_letter_is_as_declared_and_always_the_same():
 
 
 @pytest.mark.parametrize("value", [None, b"", b"ada@example.com", b"x" * 1_048_000])
-def test_a_dead_letter_tells_its_record_again_but_not_what_is_in_it(value: bytes | None):
+def test_a_dead_letter_identifies_its_record_without_its_content(value: bytes | None):
     letter = dead_letter(record(value=value), "unreadable: not JSON")
     assert set(json.loads(letter)) == set(topics()["dead_letter"].events["required"])
     assert json.loads(letter)["bytes"] == len(value or b"")

@@ -1,4 +1,4 @@
-"""Classification: each record of a batch goes the first way that fits, told from three rows and no lake."""
+"""Classification: each record of a batch goes the first way that fits; on three rows, without a lake."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast

@@ -51,9 +51,9 @@ def test_all_at_once_every_table_equals_the_oracle(started: Third) -> None:
     lake = started.lake
     assert differences(lake, started.records[: started.third]) == {}
     first = min((row for row in lake.rows("silver.clicks") if row.type == "page_view"), key=lambda row: row.event_time)
-    told = {step.place: step.detail for step in trace(lake.settings, ("clicks", first.partition, first.offset))}
-    assert {"bronze.events", "silver.clicks", "silver.clicks_enriched", "gold.sessions"} <= set(told)
-    assert f"window_start {first.event_time:%H:%M}:00" in told["gold.views_per_minute"]
+    details = {step.table: step.detail for step in trace(lake.settings, ("clicks", first.partition, first.offset))}
+    assert {"bronze.events", "silver.clicks", "silver.clicks_enriched", "gold.sessions"} <= set(details)
+    assert f"window_start {first.event_time:%H:%M}:00" in details["gold.views_per_minute"]
 
 
 def test_in_pieces_and_broken_off_after_every_commit_they_equal_it_too(

@@ -105,7 +105,7 @@ def test_an_outage_ends_a_bounded_run_with_the_way_out_and_loses_nothing(shop: S
     assert (effects(api.address, event), outcomes(shop, event)) == ([1], [[api.outcome(event["event_id"])]])
 
 
-def test_an_api_that_was_never_started_is_said_with_the_command(fresh_home: Settings) -> None:
+def test_an_api_that_was_never_started_is_an_error_with_the_command(fresh_home: Settings) -> None:
     with pytest.raises(LakehouseError, match="lakehouse payment-api"):
         react(fresh_home)
 

@@ -154,7 +154,7 @@ class Trial:
     def settle(self, **fields: Any) -> Settled:
         return self.retrier.settle(read(**fields))
 
-    def tell(self, **behaviour: Any) -> None:
+    def behave(self, **behaviour: Any) -> None:
         self.api.behaviours.change(Behaviour(**behaviour))
 
 
@@ -172,7 +172,7 @@ def test_waits_grow_double_each_time_up_to_the_cap_and_are_anywhere_below(api: P
 
 
 def test_failures_are_tried_again_and_the_payment_takes_effect_once(trial: Trial) -> None:
-    trial.tell(mode="fail", calls=2)
+    trial.behave(mode="fail", calls=2)
     assert trial.settle(event_id="e1").attempts == 3
     assert trial.api.store.totals() == (3, 1)
 
@@ -182,7 +182,7 @@ def test_an_answer_that_does_not_come_back_is_asked_for_again_with_the_same_key(
     api: PaymentApi, behaviour: Any
 ) -> None:
     trial = Trial(api, QUICK.model_copy(update={"call_seconds": 0.5}))
-    trial.tell(calls=1, **behaviour)
+    trial.behave(calls=1, **behaviour)
     settled = trial.settle(event_id="e1")
     assert (settled.attempts, settled.outcome) == (2, trial.api.outcome("e1"))
     assert trial.api.store.totals() == (2, 1)
@@ -190,7 +190,7 @@ def test_an_answer_that_does_not_come_back_is_asked_for_again_with_the_same_key(
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502])
 def test_an_answer_that_says_nothing_of_the_payment_is_tried_again(trial: Trial, status: int) -> None:
-    trial.tell(mode="fail", status=status, calls=1)
+    trial.behave(mode="fail", status=status, calls=1)
     assert trial.settle().attempts == 2
 
 
@@ -202,7 +202,7 @@ def test_a_request_that_the_api_refuses_is_declined_with_the_reason_after_one_ca
 
 @pytest.mark.parametrize("status", [401, 403, 404, 405, 407, 415, 421])
 def test_an_answer_of_a_wrong_address_or_wrong_credentials_declines_no_payment(trial: Trial, status: int) -> None:
-    trial.tell(mode="fail", status=status)
+    trial.behave(mode="fail", status=status)
     with pytest.raises(LakehouseError, match=rf"{trial.api.address}/retry-payment was answered with {status}") as error:
         trial.settle()
     assert "LAKEHOUSE_REACTOR__API" in error.value.hint
@@ -231,7 +231,7 @@ def test_a_redirect_is_an_answer_of_a_wrong_address() -> None:
 
 
 def test_a_payment_that_always_fails_is_abandoned_after_its_last_try_and_the_next_goes_on(trial: Trial) -> None:
-    trial.tell(mode="fail", payments=frozenset({"p1"}))
+    trial.behave(mode="fail", payments=frozenset({"p1"}))
     settled = trial.settle(payment_id="p1")
     assert (settled.outcome, settled.attempts) == ("abandoned", QUICK.tries)
     assert "503" in str(settled.reason)
@@ -244,7 +244,7 @@ def test_while_the_api_is_down_as_a_whole_no_payment_is_abandoned(api: PaymentAp
     # Only where it hangs a call has to be given up; on a busy machine an answer may take long.
     patience = {"call_seconds": 0.5} if mode == Mode.HANG else {}
     trial = Trial(api, QUICK.model_copy(update={"tries": tries, **patience}))
-    trial.tell(mode=mode)
+    trial.behave(mode=mode)
     found: list[Settled] = []
     thread = Thread(target=lambda: found.append(trial.settle(event_id="e1")))
     thread.start()
@@ -252,7 +252,7 @@ def test_while_the_api_is_down_as_a_whole_no_payment_is_abandoned(api: PaymentAp
     before = api.store.totals()[0]
     until(lambda: trial.breaker.open_for > 5 * QUICK.open_seconds)
     assert api.store.totals()[0] == before, "an open circuit lets no call through"
-    trial.tell(mode="normal")
+    trial.behave(mode="normal")
     thread.join(timeout=300)
     assert [each.outcome for each in found] == [api.outcome("e1")]
     assert api.store.totals() == (before + 1, 1)
@@ -261,7 +261,7 @@ def test_while_the_api_is_down_as_a_whole_no_payment_is_abandoned(api: PaymentAp
 @pytest.mark.parametrize("waits", [{"first_wait_seconds": 60, "longest_wait_seconds": 60}, {"open_seconds": 60}])
 def test_asked_to_stop_no_wait_is_waited_out(api: PaymentApi, waits: dict[str, float]) -> None:
     trial = Trial(api, QUICK.model_copy(update=waits))
-    trial.tell(mode="fail")
+    trial.behave(mode="fail")
     ended: list[bool] = []
 
     def settle() -> None:

@@ -162,7 +162,7 @@ def test_a_rate_bot_is_known_again_after_a_restart(log: Settings):
     assert clicks_since(log, before) == clicks_of(log, mine)
 
 
-def test_a_log_that_never_was_is_said_with_the_way_out(fresh_home: Settings):
+def test_a_missing_log_is_an_error_with_a_hint(fresh_home: Settings):
     with pytest.raises(LakehouseError, match="lakehouse broker start"):
         run(fresh_home)
     assert not fresh_home.home.exists()

@@ -10,7 +10,7 @@ from streaming.roles.router.page_rate import PageRate
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=60),
     st.integers(0, 59),
 )
-def test_a_memory_made_anew_decides_as_the_one_that_was_there_all_along(seen: list[tuple[str, int]], since: int):
+def test_a_rebuilt_memory_decides_as_one_that_was_never_lost(seen: list[tuple[str, int]], since: int):
     reach = 15
     old, new = (PageRate(pages=4, span_ms=10_000, reach=reach) for _ in range(2))
     for offset, (user, at) in enumerate(seen):
