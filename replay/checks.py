@@ -41,8 +41,8 @@ def drops(settings: Settings, replay: Replay, built_by: Sequence[Job]) -> Iterat
     read_by_it = {name for job in built_by for name in job.reads}
     for job in jobs().values():
         if job.name in replay.jobs or read_by_it & set(job.writes):
-            if error := dropped_rows(job, settings, replay.target):
-                yield error
+            error = dropped_rows(job, settings, replay.target)
+            yield from [error] if error else []
 
 
 def refuse_other_code(replay: Replay, built_by: Sequence[Job]) -> None:

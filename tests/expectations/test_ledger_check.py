@@ -32,7 +32,7 @@ from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
 from local.simulator.truth import Truth, read_truth
-from streaming.checkpoint import reset
+from streaming.checkpoint import last_checkpoint, reset
 from streaming.job import job_named
 from streaming.runner import Runner
 
@@ -75,6 +75,30 @@ def test_a_backlog_is_landed_in_batches_that_are_bounded(landed: Settings) -> No
     assert len(sizes) > 2
     # Kafka's share of each partition is rounded up.
     assert max(sizes.values()) <= landed.streaming.records_per_batch + len(ledger.landed_up_to(landed, "landing", 1))
+
+
+@pytest.mark.slow
+def test_after_a_cut_off_entry_the_check_tells_whether_landing_has_repeated_the_commit(
+    spark: SparkSession, landed: Settings
+) -> None:
+    """The ways out of lake/damage.py; the batch with the last commit is landing's last one."""
+    landing = job_named("landing")
+    (*_, last) = (table_location(landed, "silver.clicks") / "_delta_log").children("*.json")
+    last.remove()
+    Runner(landed, spark).run([landing], until_caught_up=True)
+    assert check_ledger(spark, landed, full=True).faults, "Spark had recorded the batch"
+    recorded = (last_checkpoint(landing, landed, 1).location / "commits").children("[0-9]*")
+    max(recorded, key=lambda file: int(file.name)).remove()
+    Runner(landed, spark).run([landing], until_caught_up=True)
+    assert check_ledger(spark, landed, full=True).faults == []
+
+    (*_, last) = (ledger.folder(landed, "landing", 1) / "_delta_log").children("*.json")
+    last.remove()
+    assert check_ledger(spark, landed, full=True).waiting
+    reset(landing, landed)
+    Runner(landed, spark).run([landing], until_caught_up=True)
+    check = check_ledger(spark, landed, full=True)
+    assert (check.faults, check.waiting) == ([], 0)
 
 
 TABLES = ["bronze.events", "silver.clicks", "silver.quarantine", "silver.late", "silver.duplicates"]
