@@ -65,7 +65,8 @@ class LedgerSnapshot:
         found = _with_since(self.recorded, since)
         columns = [*self.recorded.column_names]
         found = found.filter(pc.greater(found["to_offset"], found["since"])).select(columns)
-        return found.sort_by([(name, "ascending") for name in ("job", "epoch", "batch")]).to_pylist()
+        rows: Entry = found.sort_by([(name, "ascending") for name in ("job", "epoch", "batch")]).to_pylist()
+        return rows
 
     def sums_before(self, since: Offsets) -> dict[tuple[str, int], dict[str, int]]:
         """Add up, by partition, the entries and losses that begin before an offset."""

@@ -20,6 +20,7 @@ from expectations.parity.landed import compare_landed
 from expectations.parity.reasons import LOGIC, QUARANTINED, UNEXPLAINED, Explained
 from expectations.parity.sides import Side, generation_side
 from lake.generations import serving
+from lake.tables import read
 from streaming.set_aside import lift, set_aside
 
 CLICKS = table_named("silver.clicks")
@@ -94,7 +95,7 @@ NONE: Aside = {BROKEN: (["dwell_not_negative"], None), REUSING: (["event_id_reus
 
 
 def test_a_valid_record_in_quarantine_and_a_broken_one_in_silver_have_no_reason(lake: Lake) -> None:
-    claimed = (["dwell_not_negative"], [], ["event_id_reused"], ["set_aside"], None)
+    claimed: tuple[Any, ...] = (["dwell_not_negative"], [], ["event_id_reused"], ["set_aside"], None)
     wrong: Aside = {REUSING: NONE[REUSING], **{at: (rules, (0, 0)) for at, rules in zip(MORE, claimed, strict=True)}}
     found = compared(lake, NONE, wrong)
     assert reasons(found) == dict.fromkeys((BROKEN, *MORE), UNEXPLAINED)
@@ -144,7 +145,7 @@ def test_a_record_that_is_not_archived_is_read_from_kafka(
         asked.append(ranges)
         return archive.filter("offset = 0").withColumn("timestamp", F.col("arrival_time"))
 
-    archive = revalidated.read(lake.spark, "bronze.events", lake.settings)
+    archive = read(lake.spark, "bronze.events", lake.settings)
     monkeypatch.setattr(revalidated, "read", lambda *_: archive.filter("offset > 0"))
     monkeypatch.setattr(revalidated, "between", between)
     other = {BROKEN: NONE[BROKEN], 0: (["event_id_reused"], (0, REUSING))}
