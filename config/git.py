@@ -28,6 +28,11 @@ def file_at(commit: str, path: str) -> str | None:
     return None if content is None else content.decode()
 
 
+def commits_of(*paths: str) -> list[str]:
+    """List the commits in the history of what is checked out that changed some files of this project, latest first."""
+    return (_git("log", "--format=%H", "--", *paths) or b"").decode().split()
+
+
 def _git(*arguments: str) -> bytes | None:
     """Run git in the project; return its output, or None if it fails or is not installed."""
     try:

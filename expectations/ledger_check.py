@@ -54,7 +54,7 @@ def check_ledger(spark: SparkSession, settings: Settings, *, full: bool = False)
 
     full: follow also the records that the last proof covers.
     """
-    if not ledger.entries(settings, [LANDING]):
+    if not len(ledger.recorded(settings, [LANDING], live_generation(settings))):
         return LedgerCheck()
     snapshot = ledger_snapshot.take(settings)
     proof = None if full else ledger_proof.load(settings, snapshot.generation)

@@ -18,13 +18,17 @@ Place = tuple[str, int]
 def faults(
     words: DataFrame, snapshot: LedgerSnapshot, since: Offsets, sums: Mapping[Place, Mapping[str, int]]
 ) -> list[str]:
-    """List what is wrong with the ledger; entries that begin before `since` are not compared with the tables."""
-    entries = net_of_redrives(snapshot.entries)
+    """List what is wrong with the ledger; entries before `since` add up to what was proved, and are not read again.
+
+    Those that begin before and reach beyond it are not compared with the tables.
+    """
+    recorded = snapshot.entries(since)
+    entries = net_of_redrives(recorded)
     return [
-        *_redrives_balance(snapshot.entries),
+        *_redrives_balance(recorded),
         *_losses_count(snapshot.losses),
         *are_disjoint([*entries, *snapshot.losses]),
-        *_agree(words, [row for row in entries if row["to_offset"] > since.get(_place(row), 0)], since, sums),
+        *_agree(words, entries, since, sums),
     ]
 
 

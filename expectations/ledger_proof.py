@@ -21,7 +21,6 @@ from config.kafka import Offsets
 from config.settings import Settings
 from expectations.ledger_snapshot import LedgerSnapshot, TableVersion
 from expectations.offset_words import BITS
-from lake.ledger import TERMS
 from lake.location import Location, storage, table_location
 
 LEAVES_ROWS = {"CREATE TABLE", "ADD COLUMN", "SET TBLPROPERTIES", "OPTIMIZE", "VACUUM START", "VACUUM END"}
@@ -69,7 +68,7 @@ def save(snapshot: LedgerSnapshot, rows: Sums) -> None:
     rows: per partition, the rows of each term before that word.
     """
     since = settled(snapshot)
-    recorded = sums_before(snapshot, since)
+    recorded = snapshot.sums_before(since)
     partitions: list[dict[str, Any]] = [
         {
             "topic": partition[0],
@@ -94,23 +93,11 @@ def settled(snapshot: LedgerSnapshot) -> Offsets:
     return {partition: end // BITS * BITS for partition, end in snapshot.ends.items()}
 
 
-def sums_before(snapshot: LedgerSnapshot, since: Offsets) -> Sums:
-    """Add up, by partition, the ledger's entries and losses that begin before an offset."""
-    found = {partition: dict.fromkeys(("entries", "input", *TERMS, "lost"), 0) for partition in since}
-    for row in (*snapshot.entries, *snapshot.losses):
-        partition = (row["topic"], row["partition"])
-        if row["from_offset"] < since.get(partition, 0):
-            found[partition]["entries"] += 1
-            for term in ("input", *TERMS, "lost"):
-                found[partition][term] += row.get(term) or 0
-    return found
-
-
 def broken_by(proof: Proof, snapshot: LedgerSnapshot) -> str | None:
     """Return what has changed since a proof that it does not cover, or None; rows are compared after the check."""
     if any(snapshot.topic_ids.get(name) != id_ for name, id_ in proof.topic_ids.items()):
         return "a topic was created again or is missing"
-    if sums_before(snapshot, proof.since) != proof.recorded:
+    if snapshot.sums_before(proof.since) != proof.recorded:
         return "the ledger's entries for records that were proved before have changed"
     for name, before in proof.tables.items():
         location = table_location(snapshot.settings, name, snapshot.generation)

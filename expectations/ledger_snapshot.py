@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from config.declarations import Table, landed_tables, topics
 from config.kafka import Offsets, begin_offsets, end_offsets, topic_ids
 from config.settings import Settings
 from lake import generations, ledger, losses
-from lake.ledger import LANDING, REDRIVE, Entry
+from lake.ledger import LANDING, REDRIVE, TERMS, Entry
 from lake.location import table_location
 from streaming.landing.write import SIDE_TABLES
 
 ARCHIVE = "bronze.events"
+PARTITION = ["topic", "partition"]
+SUMMED = ("input", *TERMS, "lost")
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ class LedgerSnapshot:
 
     settings: Settings
     generation: int
-    entries: Entry
+    recorded: pa.Table
+    """The ledger's entries of landing and of redrives, in batch order. A live day has thousands for each partition."""
+
     losses: Entry
     ends: Offsets
     """Per partition, the offset after the last one that landing has accounted for."""
@@ -54,6 +60,30 @@ class LedgerSnapshot:
         """List the silver tables, each of one topic."""
         return [table for table in landed_tables() if table.name in self.tables]
 
+    def entries(self, since: Offsets) -> Entry:
+        """Return the entries that reach beyond an offset of their partition; all of a partition without one."""
+        found = _with_since(self.recorded, since)
+        columns = [*self.recorded.column_names]
+        found = found.filter(pc.greater(found["to_offset"], found["since"])).select(columns)
+        rows: Entry = found.sort_by([(name, "ascending") for name in ("job", "epoch", "batch")]).to_pylist()
+        return rows
+
+    def sums_before(self, since: Offsets) -> dict[tuple[str, int], dict[str, int]]:
+        """Add up, by partition, the entries and losses that begin before an offset."""
+        found = {place: dict.fromkeys(("entries", *SUMMED), 0) for place in since}
+        lost = pa.Table.from_pylist(self.losses, self.recorded.schema)
+        rows = _with_since(pa.concat_tables([self.recorded, lost]), since)
+        rows = rows.filter(pc.less(rows["from_offset"], rows["since"]))
+        sums = rows.group_by(PARTITION, use_threads=False).aggregate(
+            [([], "count_all"), *((name, "sum") for name in SUMMED)]
+        )
+        for row in sums.to_pylist():
+            found[row["topic"], row["partition"]] = {
+                "entries": row["count_all"],
+                **{name: row[f"{name}_sum"] or 0 for name in SUMMED},
+            }
+        return found
+
     @property
     def waiting(self) -> int:
         """Count the records in Kafka that are not landed yet."""
@@ -63,9 +93,11 @@ class LedgerSnapshot:
 def take(settings: Settings) -> LedgerSnapshot:
     """Take a snapshot of the served generation."""
     generation = live_generation(settings)
-    entries = [row for row in ledger.entries(settings, [LANDING, REDRIVE]) if row["generation"] == generation]
+    recorded = ledger.recorded(settings, [LANDING, REDRIVE], generation)
     lost = losses.recorded(settings, LANDING)
-    ends = losses.past_losses(ledger.ends_of(row for row in entries if row["job"] == LANDING), lost)
+    landed = recorded.filter(pc.equal(recorded["job"], LANDING)).group_by(PARTITION, use_threads=False)
+    landed_ends = landed.aggregate([("to_offset", "max")]).rename_columns([*PARTITION, "to_offset"])
+    ends = losses.past_losses(ledger.ends_of(landed_ends.to_pylist()), lost)
     names = sorted({topic for topic, _ in ends} | {name for name, topic in topics().items() if topic.archived})
     tables = {}
     for name in (ARCHIVE, *SIDE_TABLES, *(table.name for table in landed_tables())):
@@ -76,7 +108,7 @@ def take(settings: Settings) -> LedgerSnapshot:
     return LedgerSnapshot(
         settings,
         generation,
-        entries,
+        recorded,
         lost,
         ends,
         begin_offsets(settings, names),
@@ -84,6 +116,14 @@ def take(settings: Settings) -> LedgerSnapshot:
         topic_ids(settings, names),
         tables,
     )
+
+
+def _with_since(entries: pa.Table, since: Offsets) -> pa.Table:
+    """Add the offset of its partition to each entry, or 0."""
+    places = [{"topic": topic, "partition": partition, "since": end} for (topic, partition), end in since.items()]
+    schema = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("since", pa.int64())])
+    found = entries.join(pa.Table.from_pylist(places, schema), PARTITION, join_type="left outer", use_threads=False)
+    return found.set_column(found.column_names.index("since"), "since", pc.fill_null(found["since"], 0))
 
 
 def live_generation(settings: Settings) -> int:

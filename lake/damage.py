@@ -13,11 +13,20 @@ import deltalake
 
 from config.settings import Settings
 from lake import generations
-from lake.location import Location, warehouse
+from lake.location import Location, storage, warehouse
 
 BY_HAND = "Restore it from a backup, or see 'A table is damaged' in docs/runbook.md."
 ENRICHED = "silver.clicks_enriched"
 """The only silver table that a job builds from other tables: like gold, it is rebuilt from them."""
+
+NOTHING_ELSE = "nothing else   (the last results are lost)"
+OPS = {
+    "ledger": "lakehouse stream reset landing, then: lakehouse stream run, then: lakehouse check ledger",
+    "batches": "lakehouse stream reset {job}, then: lakehouse stream run",
+    "generations": "lakehouse catalog refresh   (the last promotion, rollback or reset is undone: repeat it)",
+    **dict.fromkeys(("code_versions", "fences", "publications"), "lakehouse batch run --full"),
+}
+"""What to do after the last entry of an ops table was removed; other tables keep measurements only."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +58,8 @@ def _damages(table: Location, settings: Settings) -> list[Damage]:
     needed = [file for file in entries if file.name[:20] > since]
     for file in needed:
         if not _is_whole(file):
-            return [Damage(file, "is cut off", _mend_entry(file, is_last=file == entries[-1]))]
+            hint = _mend_last(file, table, settings) if file == entries[-1] else BY_HAND
+            return [Damage(file, "is cut off", hint)]
     for before, after in pairwise(needed):
         if int(after.name[:20]) != int(before.name[:20]) + 1:
             missing = table / "_delta_log" / f"{int(before.name[:20]) + 1:020}.json"
@@ -57,7 +67,8 @@ def _damages(table: Location, settings: Settings) -> list[Damage]:
     if not table.is_table():
         return []  # a log without a commit, left by a kill
     files = [Location(unquote(url.removeprefix("file://"))) for url in deltalake.DeltaTable(table.url).file_uris()]
-    return [Damage(file, "is missing", _rebuild(table, settings)) for file in files if not file.exists()]
+    hint = _rebuild(table, settings) or BY_HAND
+    return [Damage(file, "is missing", hint) for file in files if not file.exists()]
 
 
 def _is_whole(entry: Location) -> bool:
@@ -70,32 +81,57 @@ def _is_whole(entry: Location) -> bool:
     return any("commitInfo" in action for action in actions)
 
 
-def _mend_entry(entry: Location, *, is_last: bool) -> str:
-    if not is_last:
-        return BY_HAND
-    return f"rm '{entry}', then: lakehouse stream run, and: lakehouse check ledger   (the job repeats that commit)"
+def _mend_last(entry: Location, table: Location, settings: Settings) -> str:
+    """Return the way out of a last log entry that is cut off: remove it, then write again what its commit had.
+
+    A job repeats its last batch only if Spark's own record of it was lost too, which nobody can tell. So a table that
+    can be computed again is computed again, and for others the ledger check says whether rows are missing.
+    """
+    remove = f"rm '{entry}'"
+    if again := _rebuild(table, settings):
+        return again if again.startswith("rm ") else f"{remove}, then: {again}"
+    layer, short, *_ = _parts(table, settings)
+    if layer == "ops":
+        lost_or_redrive = short == "ledger" and table.name != "landing"
+        return (
+            f"{remove}, then: {OPS.get(short, NOTHING_ELSE).format(job=table.name)}" if not lost_or_redrive else BY_HAND
+        )
+    land = f"{remove}, then: lakehouse stream run --until-caught-up, then: lakehouse check ledger"
+    readers = f"reset the jobs that read {layer}.{short}: lakehouse stream reset JOB" if layer == "silver" else ""
+    passes = f"if it passes, {readers}; if not, " if readers else "if it does not pass, "
+    return f"{land}   ({passes}see 'A table is damaged' in docs/runbook.md)"
 
 
-def _rebuild(table: Location, settings: Settings) -> str:
-    """Return the command that writes a table again without reading what is left of it.
+def _rebuild(table: Location, settings: Settings) -> str | None:
+    """Return the command that computes a table again without reading what is left of it, if there is one.
 
     Bronze and ops have no second copy. Silver as landed has one, Kafka or bronze, but a replay is promoted only after
     it was compared with the damaged table.
     """
-    if table.parent.name == "batch":
+    layer, short, *rest = _parts(table, settings)
+    if layer == "batch":
         return "lakehouse batch run --full   (older publications of this table stay damaged until they are dropped)"
-    layer, short = table.parent.parent.name, table.parent.name  # .../gold/views_per_minute/g1
-    if layer != "gold" and f"{layer}.{short}" != ENRICHED:
-        return BY_HAND
-    if _is_replaced(f"{layer}.{short}", table.name, settings):
+    if layer not in ("silver", "gold"):
+        return None
+    served = _served(f"{layer}.{short}", settings)
+    number = int(rest[0][1:])
+    if number < served:
         return f"rm -r '{table}', then: lakehouse catalog refresh   (a later generation is served)"
-    return f"lakehouse stream reset {short}, then: lakehouse stream run"
+    if number > served and (storage(settings) / "replays" / f"g{number}").exists():
+        return f"lakehouse replay drop {number}, then: lakehouse replay run   (it was not served)"
+    if layer == "gold" or f"{layer}.{short}" == ENRICHED:
+        return f"lakehouse stream reset {short}, then: lakehouse stream run"
+    return None
 
 
-def _is_replaced(name: str, folder: str, settings: Settings) -> bool:
-    """Return whether a later generation of a table is served."""
+def _parts(table: Location, settings: Settings) -> list[str]:
+    """Return the layer, the table, and the folders below it."""
+    return table.url.removeprefix(f"{warehouse(settings)}/").split("/")
+
+
+def _served(name: str, settings: Settings) -> int:
+    """Return the generation of a table that is served."""
     try:
-        served = generations.live(settings).get(name, generations.FIRST)
+        return generations.live(settings).get(name, generations.FIRST)
     except Exception:  # the pointer may be the damaged table, and has its own line
-        return False
-    return folder[1:].isdigit() and int(folder[1:]) < served
+        return generations.FIRST

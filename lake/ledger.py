@@ -76,14 +76,25 @@ def record_entry(entry: Entry, batch: Batch) -> None:
 
 def entries(settings: Settings, jobs: Iterable[str] | None = None) -> Entry:
     """Read the ledger of all jobs, or of some, in batch order."""
-    names = list(jobs) if jobs is not None else ["*"]
-    root = table_location(settings, TABLE)
     found: Entry = []
-    for path in sorted(
-        job for generation in root.children("g[0-9]*") for name in names for job in generation.children(name)
-    ):
+    for path in _folders(settings, jobs, "g[0-9]*"):
         found += read_arrow(path).to_pylist()
     return sorted(found, key=lambda row: (row["job"], row["generation"], row["epoch"], row["batch"]))
+
+
+def recorded(settings: Settings, jobs: Iterable[str], generation: int) -> pa.Table:
+    """Read the entries of some jobs for a generation, without making a Python object of each."""
+    tables = [read_arrow(path) for path in _folders(settings, jobs, f"g{generation}")]
+    found = pa.concat_tables([arrow_schema(table_named(TABLE)).empty_table(), *tables], promote_options="default")
+    return found.sort_by([(name, "ascending") for name in ("job", "epoch", "batch")])
+
+
+def _folders(settings: Settings, jobs: Iterable[str] | None, generations: str) -> list[Location]:
+    names = list(jobs) if jobs is not None else ["*"]
+    root = table_location(settings, TABLE)
+    return sorted(
+        job for generation in root.children(generations) for name in names for job in generation.children(name)
+    )
 
 
 def landed_up_to(settings: Settings, job: str, generation: int, by: datetime | None = None) -> Ends:

@@ -1,6 +1,6 @@
 """Checks: what must hold before a replay is served; `verify` runs all of them, and `promote` runs them again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from config.errors import LakehouseError
@@ -9,7 +9,7 @@ from lake import generations
 from lake.location import Location, table_location
 from replay.manifest import Replay
 from streaming.code_version import code_version
-from streaming.dropped_rows import refuse_dropped_rows
+from streaming.dropped_rows import dropped_rows
 from streaming.job import Job, jobs
 
 
@@ -27,10 +27,22 @@ def refuse_unfit(settings: Settings, replay: Replay, built_by: Sequence[Job]) ->
                 f"generation {live[name]} is served now.",
                 f"lakehouse replay drop {number}   (then: lakehouse replay run)",
             )
+    refuse_drops(settings, replay, built_by)
+
+
+def refuse_drops(settings: Settings, replay: Replay, built_by: Sequence[Job]) -> None:
+    """Raise an error if Spark has dropped rows of a replay, or of a table that it reads."""
+    for error in drops(settings, replay, built_by):
+        raise error
+
+
+def drops(settings: Settings, replay: Replay, built_by: Sequence[Job]) -> Iterator[LakehouseError]:
+    """List the errors that name rows that Spark has dropped of a replay, or of a table that it reads."""
     read_by_it = {name for job in built_by for name in job.reads}
     for job in jobs().values():
         if job.name in replay.jobs or read_by_it & set(job.writes):
-            refuse_dropped_rows(job, settings, replay.target)
+            error = dropped_rows(job, settings, replay.target)
+            yield from [error] if error else []
 
 
 def refuse_other_code(replay: Replay, built_by: Sequence[Job]) -> None:

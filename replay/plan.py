@@ -13,6 +13,7 @@ from lake import ledger
 from lake.generations import Source, live
 from lake.location import table_location, warehouse
 from lake.locks import holder
+from replay.checks import drops
 from replay.manifest import Mode, Replay, new
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -78,6 +79,7 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str, mode: 
                 "lakehouse replay list, then: lakehouse replay drop GENERATION",
             )
         )
+    blockers += [(error.problem, error.hint) for error in drops(settings, replay, jobs)]
     if other := holder(settings, "replay"):
         pid = other.get("pid")
         blockers.append((f"Another replay runs in process {pid}.", f"Wait for it, or stop it: kill {pid}"))

@@ -15,10 +15,9 @@ from lake.costs import measured, record_cost
 from lake.location import table_location, warehouse
 from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
-from replay.checks import refuse_other_code
+from replay.checks import refuse_drops, refuse_other_code
 from replay.manifest import Replay, save
 from streaming.checkpoint import has_begun
-from streaming.dropped_rows import refuse_dropped_rows
 from streaming.job import Job
 from streaming.progress import OnProgress
 from streaming.runner import Runner
@@ -41,8 +40,7 @@ def run(
     """
     jobs = jobs or replay.jobs_to_run()
     refuse_other_code(replay, jobs)
-    for job in jobs:
-        refuse_dropped_rows(job, settings, replay.target)
+    refuse_drops(settings, replay, jobs)
     with single_writer(settings, [LOCK]):
         # The pointer must exist before a second generation does: views read it to choose one.
         create_missing([generations.TABLE], settings)

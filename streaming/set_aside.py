@@ -58,6 +58,11 @@ def active(settings: Settings) -> list[SetAside]:
     return [each for each in _all(settings) if each.lifted_at is None]
 
 
+def recorded(settings: Settings) -> list[SetAside]:
+    """List the records that were ever set aside, those that landed after all too."""
+    return _all(settings)
+
+
 def set_aside(settings: Settings, origins: Iterable[Origin], reason: str) -> None:
     """Set records aside; hold landing's lock meanwhile."""
     known = {each.origin for each in active(settings)}

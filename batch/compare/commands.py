@@ -57,7 +57,8 @@ def compare(
     if not table and not window:
         keep(settings, found)
     show(found, console)
-    for note in why_unavailable(jobs().values(), settings, serving(settings)):
+    notes = [each.note for each in found.values() if each.note]
+    for note in (*why_unavailable(jobs().values(), settings, serving(settings)), *notes):
         console.print(f"! {note}", style="yellow")
     for name, explained in found.items() if show_rows else ():
         _rows(name, explained, show_rows)

@@ -16,7 +16,8 @@ from config.parallel import in_parallel
 from config.settings import Settings
 from expectations.parity import inputs
 from expectations.parity.inputs import Restriction
-from expectations.parity.landed import RECORD, compare_landed
+from expectations.parity.landed import compare_landed
+from expectations.parity.outcomes import RECORD
 from expectations.parity.reasons import BECAUSE, ONE_SIDED, Explained, Recomputed, explain
 from expectations.parity.rows import compare
 from expectations.parity.sides import Side, in_common, read_by
@@ -91,7 +92,7 @@ class Comparison:
                 self._watch(name)
                 table = table_named(name)
                 if table.topic:
-                    self._found[name] = compare_landed(self._left, self._right, table)
+                    self._found[name] = compare_landed(self._left, self._right, table, self._settings)
                 else:
                     self._found[name] = self._computed(self._all_writers[name], table)
             return self._found[name]

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from config.declarations import Table, table_named
-from expectations.parity.landed import RECORD
+from expectations.parity.outcomes import RECORD
 from expectations.parity.reasons import BECAUSE, UNEXPLAINED, Explained
 from expectations.parity.rows import LEFT, RIGHT, Parity
 from expectations.parity.sides import LANDED, Side

@@ -64,6 +64,8 @@ class Explained:
 
     by_reason: dict[str, int]
     key: Sequence[str]
+    note: str = ""
+    """What is not known, and would be needed to give more rows a reason."""
 
     @property
     def unexplained(self) -> int:

@@ -47,6 +47,18 @@ def test_the_commands_rebuild_an_enriched_table_and_a_batch_table(lake: Lake, mo
     assert published
     again = deltalake.DeltaTable(batch).to_pyarrow_table([(segments.RUN, "=", published.run)])
     assert again.num_rows == rows[batch]
+    (*_, last) = (segments.path(lake.settings, "silver.clicks") / "_delta_log").children("*.json")
+    last.write(b"")
+    (hint,) = (each.hint for each in damages(lake.settings) if each.file == last)
+    remove, compute = hint.split(", then: ")
+    assert remove == f"rm '{last}'"
+    last.remove()
+    done = CliRunner().invoke(lakehouse.build(), rebuilt_by(compute))
+    assert (done.exit_code, done.exception) == (0, None), done.output
+    published = publications.served(lake.settings)
+    assert published
+    again = deltalake.DeltaTable(batch).to_pyarrow_table([(segments.RUN, "=", published.run)])
+    assert again.num_rows == rows[batch]
     # The generation before stays until it is removed: nobody is served from it.
     left = [each.hint for each in damages(lake.settings) if each.file.url.startswith(str(enriched))]
     assert left == [f"rm -r '{enriched}', then: lakehouse catalog refresh   (a later generation is served)"]

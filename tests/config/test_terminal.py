@@ -90,12 +90,32 @@ def modules() -> Iterator[tuple[str, ast.Module]]:
         yield file.relative_to(ROOT).as_posix(), ast.parse(file.read_text())
 
 
+PRINTS = {"echo", "secho", "echo_via_pager", "stdout", "stderr", "__stdout__", "__stderr__", "print"}
+PRINTS |= {"print_exc", "print_exception"}
+DRAWS = {"Live", "Progress", "Status", "track"}
+"""What draws on Rich's own console unless it is given another."""
+
+
 def unescaped(name: str, tree: ast.Module) -> Iterator[str]:
     """Name what a module does that prints, and does not go through the terminal."""
+    drawing = {
+        each.asname or each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("rich.")
+        for each in node.names
+        if each.name in DRAWS
+    }
     for node in ast.walk(tree):
         match node:
             case ast.ImportFrom(module="rich" | "rich.console" | "rich.markup" | "rich.text" | "rich.pretty"):
                 yield f"{name}:{node.lineno} imports {node.module}"
+            case ast.Import() if any(each.name.partition(".")[0] == "rich" for each in node.names):
+                yield f"{name}:{node.lineno} imports all of rich"
+            case ast.ImportFrom(module="typer" | "click" | "sys" | "builtins" | "traceback"):
+                if name not in SETUP and PRINTS & {each.name for each in node.names}:
+                    yield f"{name}:{node.lineno} imports what prints"
+            case ast.Attribute(value=ast.Name(id="builtins"), attr="print") if name not in SETUP:
+                yield f"{name}:{node.lineno} calls print"
             case ast.Call(func=ast.Name(id="print")) if name not in SETUP:
                 yield f"{name}:{node.lineno} calls print"
             case ast.Call(func=ast.Attribute(value=ast.Name(id="typer" | "click"), attr="echo" | "secho")):
@@ -105,8 +125,9 @@ def unescaped(name: str, tree: ast.Module) -> Iterator[str]:
                 yield f"{name}:{node.lineno} writes to the standard output"
             case ast.Attribute(attr="print_exception" | "print_exc"):
                 yield f"{name}:{node.lineno} prints a traceback"
-            case ast.Call(func=ast.Name(id="Live")) if all(each.arg != "console" for each in node.keywords):
-                yield f"{name}:{node.lineno} draws on another console"
+            case ast.Call(func=ast.Name(id=drawn)) if drawn in drawing:
+                if all(each.arg != "console" for each in node.keywords):
+                    yield f"{name}:{node.lineno} draws on another console"
             case ast.keyword(arg="markup", value=ast.Constant(value=True)):
                 yield f"{name}:{node.lineno} switches markup on"
 
@@ -125,7 +146,17 @@ def test_nothing_else_prints() -> None:
         "typer.echo(row)",
         "sys.stdout.write(row)",
         "traceback.print_exc()",
-        "with Live(refresh_per_second=4) as live: ...",
+        "from rich.live import Live\nwith Live(refresh_per_second=4) as live: ...",
+        "from rich.progress import Progress\nwith Progress() as shown: ...",
+        "from rich.progress import track as followed\nfor row in followed(rows): ...",
+        "from rich.status import Status\nStatus('…').start()",
+        "import rich\nrich.print(row)",
+        "import rich.console as output\noutput.Console().print(row)",
+        "from typer import echo\necho(row)",
+        "from click import secho as said\nsaid(row)",
+        "from sys import stdout\nstdout.write(row)",
+        "import builtins\nbuiltins.print(row)",
+        "from traceback import print_exc\nprint_exc()",
         "console.print(row, markup=True)",
     ],
 )

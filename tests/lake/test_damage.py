@@ -16,6 +16,9 @@ from lake.damage import BY_HAND, ENRICHED, damages
 from lake.location import table_location
 
 GOLD = "gold.views_per_minute"
+RESET = "lakehouse stream reset views_per_minute, then: lakehouse stream run"
+LAND = "lakehouse stream run --until-caught-up, then: lakehouse check ledger"
+BATCH = "lakehouse batch run --full"
 
 
 def commit(settings: Settings, name: str, commits: int = 3) -> Path:
@@ -50,10 +53,57 @@ def test_a_last_log_entry_that_is_cut_off_anywhere_is_named_and_the_command_open
         last.write_bytes(whole[:length])
         (found,) = damages(fresh_home)
         assert (found.file.url, found.problem) == (str(last), "is cut off")
-        assert found.hint.startswith(f"rm '{last}', then: lakehouse stream run")
+        assert found.hint == f"rm '{last}', then: {RESET}"
     last.unlink()
     assert damages(fresh_home) == []
     assert deltalake.DeltaTable(table).version() == 1
+
+
+@pytest.mark.parametrize(
+    ("folder", "hint"),
+    [
+        ("gold/views_per_minute/g1", RESET),
+        ("silver/clicks_enriched/g1", RESET.replace("views_per_minute", "clicks_enriched")),
+        ("silver/clicks/g1", f"{LAND}   (if it passes, reset the jobs that read silver.clicks: lakehouse stream reset"),
+        ("silver/late/g1", f"{LAND}   (if it passes, reset the jobs that read silver.late: lakehouse stream reset"),
+        ("bronze/events", f"{LAND}   (if it does not pass, see 'A table is damaged' in docs/runbook.md)"),
+        ("batch/silver.clicks", f"{BATCH}   (older publications"),
+        ("batch/judged", BATCH),
+        ("ops/ledger/g1/landing", "lakehouse stream reset landing, then: lakehouse stream run, then: lakehouse check"),
+        ("ops/batches/g1/sessions", "lakehouse stream reset sessions, then: lakehouse stream run"),
+        ("ops/generations", "lakehouse catalog refresh   (the last promotion, rollback or reset is undone"),
+        ("ops/publications", BATCH),
+        ("ops/metrics/check", "nothing else   (the last results are lost)"),
+    ],
+)
+def test_each_layer_has_a_way_out_of_a_last_entry_that_is_cut_off(fresh_home: Settings, folder: str, hint: str) -> None:
+    table = fresh_home.warehouse / folder
+    for number in range(2):
+        deltalake.write_deltalake(table, pa.table({"a": [number]}), mode="append")
+    last = entry(table, 1)
+    last.write_bytes(last.read_bytes()[:50])
+    (found,) = damages(fresh_home)
+    assert found.hint.startswith(f"rm '{last}', then: {hint}")
+
+
+def test_entries_of_the_ledger_that_no_command_writes_again_need_a_backup(fresh_home: Settings) -> None:
+    for writer in ("redrive", "landing.lost"):
+        table = fresh_home.warehouse / "ops" / "ledger" / "g1" / writer
+        deltalake.write_deltalake(table, pa.table({"a": [1]}))
+        entry(table, 0).write_bytes(b"")
+    assert {each.hint for each in damages(fresh_home)} == {BY_HAND}
+
+
+def test_a_replay_that_is_not_served_is_dropped(fresh_home: Settings) -> None:
+    table = fresh_home.warehouse / "silver" / "clicks" / "g2"
+    deltalake.write_deltalake(table, pa.table({"a": [1]}))
+    lost = lose_a_file(table)
+    assert [each.hint for each in damages(fresh_home)] == [BY_HAND]
+    (fresh_home.home / "replays" / "g2").mkdir(parents=True)
+    (fresh_home.home / "replays" / "g2" / "manifest.json").write_text("{}")
+    (found,) = damages(fresh_home)
+    assert found.file.url == str(lost)
+    assert found.hint.startswith("lakehouse replay drop 2, then: lakehouse replay run")
 
 
 def test_an_earlier_entry_that_is_cut_off_or_missing_needs_a_backup(fresh_home: Settings) -> None:

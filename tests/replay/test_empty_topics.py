@@ -1,4 +1,4 @@
-"""Topics that never had a record: stream, batch layer, replay, comparison, checks, report and dbt work all the same."""
+"""Topics, or all of them, that never had a record: stream, batch, replay, comparison, checks, report and dbt work."""
 
 import os
 import subprocess
@@ -11,15 +11,21 @@ from gold import catch_up, differences
 from handmade import Lake, Log
 from pyspark.sql import SparkSession
 from recomputed import published_differences, recompute
+from typer.testing import CliRunner
 
+import lakehouse
 from batch.comparison_side import batch_side
 from config.declarations import tables, topics
+from config.errors import LakehouseError
 from config.settings import ROOT, Settings
+from dashboard import report
 from dashboard.figures import gather
 from expectations.layers import check
+from expectations.ledger_check import LedgerCheck, check_ledger
 from expectations.parity.comparison import compared
 from expectations.parity.sides import generation_side
 from lake.generations import serving
+from lake.location import table_location
 from replay import certificate, manifest
 from replay.promotion import promote
 from replay.run import run
@@ -75,15 +81,48 @@ def test_with_records_in_some_topics_only_everything_works(
         audit.passed for layer in ("bronze", "silver", "gold") for audit in check(lake.spark, lake.settings, layer)
     )
     assert gather(lake.settings).flow["input"] == len(log.records)
+    assert f"{len(log.records):,}" in report.write(lake.settings).read_text()
+
+
+def test_without_a_record_in_any_topic_each_command_says_so(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("config.spark", "expectations.commands"):
+        monkeypatch.setattr(f"{module}.session", lambda *_: lake.spark)
+    catch_up(lake)
+    gold = [table.name for table in tables().values() if table.layer == "gold"]
+    assert {name: table_location(lake.settings, name).table().count() for name in gold} == dict.fromkeys(gold, 0)
+    refusals = {
+        "batch run": "The archive is empty.",
+        "compare": "There is no batch run to compare with yet.",
+        "report": "Nothing was landed in this home yet: there is nothing to report.",
+    }
+    for command, problem in refusals.items():
+        refused = CliRunner().invoke(lakehouse.build(), command.split()).exception
+        assert isinstance(refused, LakehouseError) and refused.problem == problem, command
+    built = run(lake.spark, lake.settings, manifest.new(lake.settings, list(jobs().values()), "bronze", "earliest"))
+    said = {
+        "batch status": "There is no run yet.",
+        "check": "There is nothing to check: no record has been landed yet.",
+        "check ledger": "There is nothing to check: no record has been landed yet.",
+        "stream list": "landing",
+        "replay plan --source bronze": "unknown: nothing was landed",
+        f"replay verify {built.generation}": "Nothing is unexplained, no rule is broken.",
+        "quarantine list": "",
+    }
+    for command, words in said.items():
+        done = CliRunner().invoke(lakehouse.build(), command.split())
+        assert (done.exit_code, words in done.output) == (0, True), done.output
+    assert check_ledger(lake.spark, lake.settings) == LedgerCheck()
+    assert promote(lake.spark, lake.settings, built, None, lambda: None).passed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("filled", [*((topic,) for topic in KINDS), NO_USERS], ids="-".join)
+@pytest.mark.parametrize("filled", [(), *((topic,) for topic in KINDS), NO_USERS], ids="-".join)
 def test_dbt_builds_what_there_is(lake: Lake, log: Log, filled: tuple[str, ...]) -> None:
     send(log, filled)
-    lake.land(log.records)
+    if filled:
+        lake.land(log.records)
     catch_up(lake)
-    assert recompute(lake).publication
+    assert not filled or recompute(lake).publication
     environ = os.environ | {"LAKEHOUSE_HOME": str(lake.settings.home)}
     command = [sys.executable, "-m", "lakehouse", "dbt", "build"]
     done = subprocess.run(command, cwd=ROOT, env=environ, text=True, capture_output=True, check=False)

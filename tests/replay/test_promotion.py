@@ -21,6 +21,7 @@ from replay import manifest, promotion
 from replay import run as running
 from replay.checks import refuse_unfit, state_of
 from replay.manifest import Replay
+from replay.plan import plan
 from streaming.job import job_named
 
 NAME = "views_per_minute"
@@ -165,6 +166,12 @@ def test_a_dropped_row_in_the_replay_or_in_its_input(
     refused(fresh_home, built, f"'{job}' stopped: Spark dropped 1 row", hint, accept="whatever")
     with pytest.raises(LakehouseError, match="Spark dropped 1 row"):
         refuse_unfit(fresh_home, built, built.jobs_to_run())  # as verify does
+    with pytest.raises(LakehouseError, match="Spark dropped 1 row"):
+        running.run(SPARK, fresh_home, replace(built, state="running"))
+    # Another replay would not read what this one has dropped; but it would read its input again.
+    blockers = plan(fresh_home, built.jobs_to_run(), "kafka", "earliest").blockers
+    told = [way_out for problem, way_out in blockers if "Spark dropped 1 row" in problem]
+    assert [hint in way_out for way_out in told] == ([] if job == NAME else [True])
 
 
 def test_a_replay_that_dropped_a_row_is_not_resumed(fresh_home: Settings, built: Replay) -> None:

@@ -12,17 +12,20 @@ from typer.testing import CliRunner
 import streaming.rebuild as rebuilding
 from config.declarations import table_named
 from config.errors import LakehouseError
+from expectations.layers import check
 from lake import batch_log, generations
+from lake.damage import damages
 from lake.location import table_location
 from local.simulator.plan import Plan
-from streaming.checkpoint import job_folder
+from streaming.checkpoint import job_folder, last_checkpoint
 from streaming.commands import app
 from streaming.job import downstream, job_named
 from streaming.rebuild import rebuild
 from streaming.windows.closing import close
 
 ENRICHER = "clicks_enriched"
-TABLES = ["silver.clicks_enriched", "gold.views_per_minute", "gold.trending"]
+ENRICHED, VIEWS = "silver.clicks_enriched", "gold.views_per_minute"
+TABLES = [ENRICHED, VIEWS, "gold.trending"]
 
 
 def served(lake: Lake) -> dict[str, set[str]]:
@@ -46,6 +49,10 @@ def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_em
     catch_up(lake, jobs)
     before = served(lake)
     assert all(before.values())
+    # The runbook's way out of a gold table that fails its check.
+    location = table_location(lake.settings, VIEWS)
+    deltalake.write_deltalake(location.url, location.table().to_pyarrow_table().slice(0, 1), mode="append")
+    assert broken_rules(lake) == {(VIEWS, "key_unique")}
 
     # A lost checkpoint is refused with the same command.
     shutil.rmtree(str(job_folder(ENRICHER, lake.settings, 1)))
@@ -68,6 +75,7 @@ def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_em
     assert (done.exit_code, done.exception) == (0, None), done.output
     assert "Generation 2 is served: silver.clicks_enriched" in done.output
     assert served(lake) == before
+    assert broken_rules(lake) == set()
 
     # The jobs continue from what was built.
     lake.land(records[-200:])
@@ -100,6 +108,52 @@ def test_what_was_closed_on_request_is_still_final_after_a_reset(lake: Lake) -> 
     assert rebuild(lake.spark, lake.settings, sessions) == ["gold.sessions"]
     assert rows(lake, "gold.sessions", 2) == before != set()
     assert batch_log.closed_until(lake.settings, "sessions", 2) == closed_until
+
+
+@pytest.mark.parametrize(
+    ("name", "recorded"),
+    [
+        (VIEWS, True),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in ((VIEWS, False), (ENRICHED, True), (ENRICHED, False))
+        ),
+    ],
+)
+def test_the_way_out_of_a_log_entry_that_is_cut_off_loses_no_row(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str, recorded: bool
+) -> None:
+    """recorded: whether Spark had recorded the batch, which it then does not repeat."""
+    records, jobs = (
+        records_of(Plan(seed=14, events=400, late=0, duplicates=0, malformed=0)),
+        [ENRICHER, "views_per_minute"],
+    )
+    for part in (records[:-150], records[-150:]):
+        lake.land(part)
+        catch_up(lake, jobs)
+    before, job = rows(lake, name, 1), job_named(name.partition(".")[2])
+    (*_, last) = (table_location(lake.settings, name) / "_delta_log").children("*.json")
+    last.write(b"")
+    if not recorded:
+        done = (last_checkpoint(job, lake.settings, 1).location / "commits").children("[0-9]*")
+        max(done, key=lambda file: int(file.name)).remove()
+    (found,) = damages(lake.settings)
+    remove, reset, follow = found.hint.split(", then: ")
+    assert (remove, follow) == (f"rm '{last}'", "lakehouse stream run")
+    last.remove()
+    if recorded:
+        catch_up(lake, jobs)
+        assert rows(lake, name, 1) < before, "to run the job repeats nothing"
+    monkeypatch.setattr("streaming.repair_commands.session", lambda *_: lake.spark)
+    ran = CliRunner().invoke(app, reset.split()[1:])
+    assert (ran.exit_code, ran.exception) == (0, None), ran.output
+    catch_up(lake, jobs)
+    assert rows(lake, name, generations.live(lake.settings)[name]) == before
+
+
+def broken_rules(lake: Lake) -> set[tuple[str, str]]:
+    audits = check(lake.spark, lake.settings, "gold")
+    return {(each.table, each.rule) for audit in audits for each in audit.failures}
 
 
 def dies(place: str, where: str) -> None:
