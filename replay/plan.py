@@ -13,6 +13,7 @@ from lake import ledger
 from lake.generations import Source, live
 from lake.location import table_location, warehouse
 from lake.locks import holder
+from replay import landing_again
 from replay.manifest import Replay, new
 from streaming.job import Job
 from streaming.landing.archive import by_topic
@@ -61,9 +62,10 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str) -> Rep
             )
     elif reads_log:
         if since != EARLIEST:
-            raise LakehouseError("A replay from the archive starts at its first record.", "Omit --from.")
+            raise LakehouseError(f"A replay from {source} starts at its first record.", "Omit --from.")
         high = dict(ledger.landed_up_to(settings, "landing", live(settings)["silver.clicks"]))
         low = dict.fromkeys(high, 0)
+        blockers += landing_again.reasons(settings) if source == "silver" else []
     ranges = {place: (low.get(place, 0), end) for place, end in high.items()}
     starting = json.dumps(by_topic(low)) if since != EARLIEST and source == "kafka" else EARLIEST
     replay = new(settings, jobs, source, starting)

@@ -90,7 +90,7 @@ def ensure_same_code(job: Job, folder: Location, *, allow_code_change: bool = Fa
     if before is not None and before.get("code_version") != version_of(parts) and not allow_code_change:
         raise LakehouseError(
             f"The code of '{job.name}' has changed under its checkpoint, but its version is still {job.version}."
-            f"\n{_changes(before, parts)}",
+            f"\n{describe_changes(before, parts)}",
             f"If the results differ, raise `version` in {module_path(job.module)} and run: lakehouse "
             f"replay run --jobs {job.name}\n"
             f"If they stay the same: lakehouse stream run {job.name} --allow-code-change",
@@ -120,7 +120,7 @@ def _origin(job: Job, before: Mapping[str, Any] | None, code_version: object) ->
     return {"module": job.module, "commit": commit}
 
 
-def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
+def describe_changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
     """Name the definitions and declarations that changed."""
     if "parts" not in before:
         return "The checkpoint was started by an older release, which did not record every part of the code."
