@@ -12,8 +12,6 @@ complete yet, no row is taken. A killed replay reads the same rows again, and De
 
 import json
 from dataclasses import asdict, dataclass
-from functools import reduce
-from operator import or_
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -58,16 +56,13 @@ class Served:
     def read(self, spark: SparkSession, settings: Settings, name: str) -> DataFrame:
         """Read a table at its version, up to the ends."""
         location = table_location(settings, name, self.generation)
-        topic = table_named(name).topic
         rows = spark.read.format("delta").option("versionAsOf", self.versions[name]).load(str(location))
-        parts = [
-            (F.lit(True) if topic else F.col("topic") == each)
-            & (F.col("partition") == partition)
-            & (F.col("offset") < end)
-            for each, partition, end in self.ends
-            if topic in (None, each)
-        ]
-        return rows.filter(reduce(or_, parts, F.lit(False)))
+        topic, before_end = table_named(name).topic, F.lit(False)
+        for each, partition, end in self.ends:
+            if topic in (None, each):
+                in_topic = F.lit(True) if topic else F.col("topic") == each
+                before_end |= in_topic & (F.col("partition") == partition) & (F.col("offset") < end)
+        return rows.filter(before_end)
 
 
 def land_by_reference(spark: SparkSession, settings: Settings, generation: int) -> None:

@@ -62,13 +62,13 @@ def ranges(entries: Entry, lost: Entry) -> Entry:
             last["to_offset"] = row["to_offset"]
             last["input"] += row["input"]
             last["bytes"] += row["bytes"]
-            last["min_arrival_time"] = _among(min, last["min_arrival_time"], row["min_arrival_time"])
-            last["max_arrival_time"] = _among(max, last["max_arrival_time"], row["max_arrival_time"])
+            last["min_arrival_time"] = _among(min, last["min_arrival_time"], row.get("min_arrival_time"))
+            last["max_arrival_time"] = _among(max, last["max_arrival_time"], row.get("max_arrival_time"))
         else:
             names = ("topic", "partition", "from_offset", "to_offset", "input", "bytes")
-            arrivals = ("min_arrival_time", "max_arrival_time")
+            arrivals = {name: row.get(name) for name in ("min_arrival_time", "max_arrival_time")}
             times = dict.fromkeys(("min_event_time", "max_event_time"))
-            found.append({name: row[name] for name in (*names, *arrivals)} | dict.fromkeys(TERMS, 0) | times)
+            found.append({name: row[name] for name in names} | arrivals | dict.fromkeys(TERMS, 0) | times)
     return found
 
 

@@ -138,11 +138,12 @@ def _declared(job: Job, code: Reached) -> dict[str, str]:
     written = [table_named(name) for name in job.writes]
     read = {name for name in (*job.reads, *code.strings) if name in tables() and name not in job.writes}
     words = code.words | {column for table in written for column in table.stored}
-    found = {f"table {table.name}": digest([_table(table)]) for table in written}
+    found = {f"table {table.name}": digest([table_contract(table)]) for table in written}
     return found | {f"table {name}": digest([_columns(table_named(name), words)]) for name in sorted(read)}
 
 
-def _table(table: Table) -> dict[str, Any]:
+def table_contract(table: Table) -> dict[str, Any]:
+    """Return the declaration of a table without its descriptions."""
     columns = {name: (column.type, column.source) for name, column in table.columns.items()}
     return table.model_dump(exclude={"description", "columns"}) | {"columns": columns}
 
@@ -155,7 +156,7 @@ def _columns(table: Table, words: set[str]) -> tuple[object, ...]:
 def _contract(contract: Contract) -> tuple[object, ...]:
     topic, table = contract.topic, contract.table
     rules = [(rule.name, rule.expression) for rule in contract.rules]
-    return topic.key, topic.lateness, _undescribed(topic.events), _table(table), rules
+    return topic.key, topic.lateness, _undescribed(topic.events), table_contract(table), rules
 
 
 def _undescribed(schema: Any) -> Any:

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from config.declarations import table_named
 from config.settings import Settings
 from lake.location import Location
 from streaming.code_graph import digest
-from streaming.code_version import code_parts, version_of
+from streaming.code_version import code_parts, table_contract, version_of
 from streaming.job import Job
 
 FILE = "landed_code.json"
@@ -37,9 +38,10 @@ def record(job: Job, settings: Settings, folder: Location) -> None:
 
 
 def present(job: Job, settings: Settings) -> dict[str, Any]:
-    """Return the version of landing's code and contracts, with the one setting that decides where a record goes."""
-    horizon = {"setting streaming.dedup_horizon_minutes": digest([settings.streaming.dedup_horizon_minutes])}
-    parts = code_parts(job) | horizon
+    """Return the version of landing's code, contracts, tables, and of the setting that decides what a duplicate is."""
+    parts = code_parts(job)
+    parts |= {f"table {name}": digest([table_contract(table_named(name))]) for name in job.writes}
+    parts["setting streaming.dedup_horizon_minutes"] = digest([settings.streaming.dedup_horizon_minutes])
     return {"code_version": version_of(parts), "parts": parts}
 
 
