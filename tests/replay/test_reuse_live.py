@@ -69,12 +69,6 @@ def test_it_takes_whole_batches_of_a_landing_that_goes_on_and_is_then_followed_i
     assert landed(days, 1) != before
     built = running.run(days.spark, days.settings, manifest.interrupted(days.settings, todo.generation))
     assert landed(days, built.generation) == before
-    assert built.records == ledger.total(
-        [row for row in ledger.entries(days.settings, ["landing"]) if row["generation"] == built.generation], "silver"
-    ) + sum(
-        read(days.spark, name, days.settings, built.generation).count()
-        for name in ("silver.quarantine", "silver.late", "silver.duplicates")
-    )
 
     found = certificate.verify(days.spark, days.settings, built, nothing)
     assert (found.unexplained, found.failures) == (0, [])
