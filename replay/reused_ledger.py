@@ -7,22 +7,24 @@ served tables are not what their own ledger says, and nothing is built on them.
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from config.declarations import landed_tables, table_named
 from config.errors import LakehouseError
 from lake import ledger, losses
 from lake.batch import Batch
 from lake.ledger import LANDING, TERMS, Ends, Entry
-from lake.tables import read
+from lake.tables import scan_arrow
 from streaming.landing.write import SIDE_TABLES
 
+KEY = ["topic", "partition", "from_offset"]
+COUNTS = [*KEY, "rows", "first", "last"]
 
-def counted(spark: SparkSession, batch: Batch, served: int, ends: Ends) -> Entry:
+
+def counted(batch: Batch, served: int, ends: Ends) -> Entry:
     """Count the rows that a batch has written to every table, per range of offsets.
 
     served: the generation that it copied, up to the ends.
@@ -34,13 +36,13 @@ def counted(spark: SparkSession, batch: Batch, served: int, ends: Ends) -> Entry
     ]
     came = ranges(landed, losses.recorded(batch.settings, LANDING))
     outcomes = {ledger.offset_range(row): dict(row) for row in came}
-    for row in _occurrences(spark, batch, came):
+    for row in _occurrences(batch, came):
         entry = outcomes.get((row["topic"], row["partition"], row["from_offset"]))
         if entry is None:
             raise _unequal(f"{row['topic']}/{row['partition']}: {row['rows']:,} rows are counted by no ledger entry")
-        entry[row["term"]] = row["rows"]
+        entry[row["term"]] = row["rows_sum"]
         if row["term"] == "silver":
-            entry |= {"min_event_time": row["first"], "max_event_time": row["last"]}
+            entry |= {"min_event_time": row["first_min"], "max_event_time": row["last_max"]}
     place = {"job": LANDING, "generation": batch.generation, "epoch": batch.epoch, "batch": batch.id}
     for entry in outcomes.values():
         if (found := sum(entry[term] for term in TERMS)) != entry["input"]:
@@ -85,29 +87,38 @@ def _among(choose: Callable[..., datetime], *times: datetime | None) -> datetime
     return choose((time for time in times if time is not None), default=None)
 
 
-def _occurrences(spark: SparkSession, batch: Batch, came: Entry) -> list[dict[str, Any]]:
+def _occurrences(batch: Batch, came: Entry) -> list[dict[str, Any]]:
     """Count the rows of each outcome per range of offsets, with the span of their event times."""
     found = []
     for name, term in [*((table.name, "silver") for table in landed_tables()), *SIDE_TABLES.items()]:
-        topic, rows = table_named(name).topic, read(spark, name, batch.settings, batch.generation)
-        of_topic = F.lit(topic).alias("topic") if topic else F.col("topic")
-        # Quarantined records may have no event time.
-        time = F.col("event_time") if topic else F.lit(None).cast("timestamp").alias("event_time")
-        found.append(rows.select(of_topic, "partition", "offset", time, F.lit(term).alias("term")))
-    spans = spark.createDataFrame(
-        [tuple(row[name] for name in ("topic", "partition", "from_offset", "to_offset")) for row in came],
-        "topic string, partition int, from_offset bigint, to_offset bigint",
-    )
-    rows = reduce(DataFrame.unionByName, found).alias("row")
-    same = "row.topic = span.topic and row.partition = span.partition"
-    inside = f"{same} and offset >= from_offset and offset < to_offset"
-    counts = (
-        rows.join(F.broadcast(spans.alias("span")), F.expr(inside), "left")
-        .groupBy("row.topic", "row.partition", "from_offset", "term")
-        .agg(F.count("*").alias("rows"), F.min("event_time").alias("first"), F.max("event_time").alias("last"))
-    )
-    counted: list[dict[str, Any]] = counts.toArrow().to_pylist()
-    return counted
+        topic = table_named(name).topic
+        columns = {column: pc.field(column) for column in ("partition", "offset", "event_time" if topic else "topic")}
+        parts = [_per_range(rows, came, topic) for rows in scan_arrow(batch.location(name), columns)]
+        if parts:
+            sums = pa.concat_tables(parts).group_by(KEY, use_threads=False)
+            sums = sums.aggregate([("rows", "sum"), ("first", "min"), ("last", "max")])
+            found += [row | {"term": term} for row in sums.to_pylist()]
+    return found
+
+
+def _per_range(rows: pa.RecordBatch, came: Entry, topic: str | None) -> pa.Table:
+    """Count rows per range of offsets; those in no range have no `from_offset`."""
+    table = pa.Table.from_batches([rows])
+    if topic:
+        table = table.append_column("topic", pa.repeat(pa.scalar(topic, pa.string()), len(rows)))
+    else:  # quarantined records may have no event time
+        table = table.append_column("event_time", pa.nulls(len(rows), pa.timestamp("us", "UTC")))
+    starts = pa.nulls(len(rows), pa.int64())
+    for row in (row for row in came if topic in (None, row["topic"])):
+        same = pc.and_(pc.equal(table["topic"], row["topic"]), pc.equal(table["partition"], row["partition"]))
+        after, before = (
+            pc.greater_equal(table["offset"], row["from_offset"]),
+            pc.less(table["offset"], row["to_offset"]),
+        )
+        starts = pc.if_else(pc.and_(same, pc.and_(after, before)), row["from_offset"], starts)
+    groups = table.append_column("from_offset", starts).group_by(KEY, use_threads=False)
+    counts = groups.aggregate([([], "count_all"), ("event_time", "min"), ("event_time", "max")])
+    return counts.select([*KEY, "count_all", "event_time_min", "event_time_max"]).rename_columns(COUNTS)
 
 
 def _unequal(what: str) -> LakehouseError:

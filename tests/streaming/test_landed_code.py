@@ -7,7 +7,7 @@ import pytest
 from config.settings import Settings
 from lake.location import Location, storage
 from streaming import landed_code
-from streaming.job import job_named
+from streaming.job import Job, job_named
 
 LANDING = job_named("landing")
 
@@ -42,6 +42,6 @@ def test_what_an_older_release_has_landed_is_of_an_unknown_version(fresh_home: S
 
 
 @pytest.mark.parametrize("job", [job_named("sessions"), replace(LANDING, module="")])
-def test_other_jobs_have_none(fresh_home: Settings, folder: Location, job: landed_code.Job) -> None:
+def test_other_jobs_have_none(fresh_home: Settings, folder: Location, job: Job) -> None:
     landed_code.record(job, fresh_home, folder)
     assert versions(folder) == []
