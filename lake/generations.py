@@ -20,7 +20,7 @@ TABLE = "ops.generations"
 FIRST = 1
 DROPPING = "_dropping"
 GenerationByTable = Mapping[str, int]
-Source = Literal["kafka", "bronze"]
+Source = Literal["kafka", "bronze", "silver"]
 
 
 class Writer(Protocol):
@@ -44,7 +44,7 @@ class TableGenerations:
     """The generation that is being built; None for the served tables."""
 
     source: Source = "kafka"
-    """Where landing reads records: Kafka, or the archive in bronze."""
+    """Where landing reads records: Kafka, the archive in bronze, or its own served tables in silver."""
 
     starting: str = "earliest"
     """Where in Kafka a replay starts, in the format of Spark's Kafka source."""

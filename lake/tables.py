@@ -79,7 +79,7 @@ def try_collect(rows: DataFrame) -> pa.Table | None:
         raise
 
 
-def append_once(location: Location, rows: pa.Table, application: str, version: int) -> None:
+def append_once(location: Location, rows: pa.Table | pa.RecordBatchReader, application: str, version: int) -> None:
     """Append rows unless the table has committed this version of the application, as Delta's own writer does."""
     if location.is_table() and already_committed(location.table(), application, version):
         return

@@ -3,7 +3,7 @@
 import os
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -11,6 +11,7 @@ from rich.table import Table
 from config.errors import LakehouseError
 from config.settings import Settings, load_settings
 from config.terminal import Terminal, styled
+from lake.generations import Source
 from lake.location import table_location
 from lake.locks import ensure_free
 from replay import manifest
@@ -28,7 +29,7 @@ NICENESS = 15
 Since = Annotated[
     str, typer.Option("--from", help='earliest, an arrival time, or offsets: \'{"clicks": {"0": 100}}\'.')
 ]
-From = Annotated[Literal["kafka", "bronze"], typer.Option("--source", help="Kafka, or the archive in bronze.")]
+From = Annotated[Source, typer.Option("--source", help="Kafka, the archive (bronze), or the served silver tables.")]
 Chosen = Annotated[
     str | None, typer.Option("--jobs", help="Only these jobs, separated by commas, and what depends on them.")
 ]
@@ -189,7 +190,6 @@ def list_generations() -> None:
     for number in sorted(every | known.keys()):  # a replay that was killed early has no table yet
         names = [each.name for each in generations.replayable_tables() if number in generations.built(settings, each)]
         mine = [name for name in names if served[name] == number]
-        size = sum(table_location(settings, name, number).size() for name in names)
         about = known.get(number)
         state = styled(f"served ({len(mine)} tables)", "green") if mine else about.state if about else "superseded"
         versions = ", ".join(f"{n} v{v}" for n, v in about.versions.items() if v > 1) if about else ""
@@ -200,7 +200,7 @@ def list_generations() -> None:
             versions or "–",
             about.source if about else "kafka",
             f"{about.records:,}" if about else "–",
-            f"{size / 2**20:.1f}",
+            f"{sum(table_location(settings, name, number).size() for name in names) / 2**20:.1f}",
         )
     console.print(table)
 

@@ -13,6 +13,7 @@ from lake import ledger
 from lake.generations import Source, live
 from lake.location import table_location, warehouse
 from lake.locks import holder
+from replay import landing_again
 from replay.checks import drops
 from replay.manifest import Mode, Replay, new
 from streaming.job import Job
@@ -62,9 +63,10 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str, mode: 
             )
     elif reads_log:
         if since != EARLIEST:
-            raise LakehouseError("A replay from the archive starts at its first record.", "Omit --from.")
+            raise LakehouseError(f"A replay from {source} starts at its first record.", "Omit --from.")
         high = dict(ledger.landed_up_to(settings, "landing", live(settings)["silver.clicks"]))
         low = dict.fromkeys(high, 0)
+        blockers += landing_again.reasons(settings) if source == "silver" else []
     ranges = {partition: (low.get(partition, 0), end) for partition, end in high.items()}
     starting = json.dumps(by_topic(low)) if since != EARLIEST and source == "kafka" else EARLIEST
     replay = new(settings, jobs, source, starting, mode)

@@ -71,8 +71,8 @@ def rollback(settings: Settings) -> dict[str, int]:
 
 def _serve(settings: Settings, replay: Replay, accept: str | None, refresh: Refresh) -> None:
     """Switch every reader to the tables of a replay, in one commit."""
-    if LANDING in replay.jobs and replay.source == "bronze" and _follows_archive(settings, replay):
-        # Landing continues in Kafka where the archive ended, in a new epoch.
+    if LANDING in replay.jobs and replay.source != "kafka" and _outside_kafka(settings, replay):
+        # Landing continues in Kafka where the archive or the served tables ended, in a new epoch.
         reset(job_named(LANDING), settings, replay.generation)
         failpoint("after replay epoch")
     refresh()
@@ -81,8 +81,8 @@ def _serve(settings: Settings, replay: Replay, accept: str | None, refresh: Refr
     failpoint("after ops.generations")
 
 
-def _follows_archive(settings: Settings, replay: Replay) -> bool:
-    """Return whether its landing still reads the archive; if it reads Kafka, a new epoch would land records twice."""
+def _outside_kafka(settings: Settings, replay: Replay) -> bool:
+    """Return whether its landing has not read Kafka yet; if it has, a new epoch would land records twice."""
     checkpoint = last_checkpoint(job_named(LANDING), settings, replay.generation)
     return checkpoint.epoch == FIRST_EPOCH
 

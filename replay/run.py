@@ -17,6 +17,7 @@ from lake.locks import single_writer
 from lake.tables import create_missing, read_arrow
 from replay.checks import refuse_drops, refuse_other_code
 from replay.manifest import Replay, save
+from replay.reuse import land_by_reference
 from streaming.checkpoint import has_begun
 from streaming.job import Job
 from streaming.progress import OnProgress
@@ -53,6 +54,9 @@ def run(
             # since the kill may lie behind it; they are landed once the replay is served.
             jobs = followers
         with measured(spark, warehouse(settings)) as cost:
+            if replay.source == "silver" and jobs != followers:
+                land_by_reference(spark, settings, replay.generation)
+                jobs = followers
             runner = Runner(settings, spark, replay.target, from_first=replay.mode == "stream")
             runner.run(jobs, until_caught_up=True, on_progress=on_progress)
             failpoint("after replay run")

@@ -21,7 +21,7 @@ from config.kafka import end_offsets
 from config.settings import Settings
 from lake import ledger, losses
 from lake.location import Location, storage, table_location
-from streaming import start
+from streaming import landed_code, start
 from streaming.checkpoint_files import ensure_readable, logged
 from streaming.code_version import ensure_same_code
 from streaming.job import Job
@@ -132,6 +132,7 @@ def open_checkpoint(
     if reads_log:
         ensure_same_log(job, settings, folder)
     ensure_same_code(job, folder, allow_code_change=allow_code_change)
+    landed_code.record(job, settings, folder)
     values = _start_file(folder, epoch).read_json(f"lakehouse stream reset {job.name}")
     if not values:
         return Checkpoint(epoch, location)

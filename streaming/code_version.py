@@ -91,7 +91,7 @@ def ensure_same_code(job: Job, folder: Location, *, allow_code_change: bool = Fa
     if before is not None and before.get("code_version") != version_of(parts) and not allow_code_change:
         raise LakehouseError(
             f"The code of '{job.name}' has changed under its checkpoint, but its version is still {job.version}."
-            f"\n{_changes(before, parts)}",
+            f"\n{describe_changes(before, parts)}",
             f"If the results differ, raise `version` in {module_path(job.module)} and run: lakehouse "
             f"replay run --jobs {job.name}\n"
             f"If they stay the same: lakehouse stream run {job.name} --allow-code-change",
@@ -121,7 +121,7 @@ def _origin(job: Job, before: Mapping[str, Any] | None, code_version: object) ->
     return {"module": job.module, "commit": commit}
 
 
-def _changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
+def describe_changes(before: Mapping[str, Any], now: Mapping[str, str]) -> str:
     """Name the definitions and declarations that changed."""
     if "parts" not in before:
         return "The checkpoint was started by an older release, which did not record every part of the code."
@@ -139,11 +139,12 @@ def _declared(job: Job, code: Reached) -> dict[str, str]:
     written = [table_named(name) for name in job.writes]
     read = {name for name in (*job.reads, *code.strings) if name in tables() and name not in job.writes}
     words = code.words | {column for table in written for column in table.stored}
-    found = {f"table {table.name}": digest([_table(table)]) for table in written}
+    found = {f"table {table.name}": digest([table_contract(table)]) for table in written}
     return found | {f"table {name}": digest([_columns(table_named(name), words)]) for name in sorted(read)}
 
 
-def _table(table: Table) -> dict[str, Any]:
+def table_contract(table: Table) -> dict[str, Any]:
+    """Return the declaration of a table without its descriptions."""
     columns = {name: (column.type, column.source) for name, column in table.columns.items()}
     return table.model_dump(exclude={"description", "columns"}) | {"columns": columns}
 
@@ -156,7 +157,7 @@ def _columns(table: Table, words: set[str]) -> tuple[object, ...]:
 def _contract(contract: Contract) -> tuple[object, ...]:
     topic, table = contract.topic, contract.table
     rules = [(rule.name, rule.expression) for rule in contract.rules]
-    return topic.key, topic.lateness, _undescribed(topic.events), _table(table), rules
+    return topic.key, topic.lateness, _undescribed(topic.events), table_contract(table), rules
 
 
 def _undescribed(schema: Any) -> Any:

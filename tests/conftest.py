@@ -35,7 +35,7 @@ SHARED = ("template", "models", "replay")
 """Folders whose tests share a fixture that takes long to build; elsewhere only those of a file share one."""
 
 ALONE = {
-    *(f"replay/test_{name}.py" for name in ("audit", "cut", "empty_topics", "hostile", "live")),
+    *(f"replay/test_{name}.py" for name in ("audit", "cut", "empty_topics", "hostile", "live", "modes", "reuse_live")),
     *(f"template/test_{name}.py" for name in ("carried", "refusals", "update")),
 }
 """Files of these folders that do not use it."""

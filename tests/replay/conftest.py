@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from copies import with_copies
 from gold import catch_up, records_of
 from handmade import Lake
 from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ def nothing(*_: Any) -> None:
 def lake(spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """A day that was landed in two batches, each followed by every job, and recomputed by the batch layer."""
     lake = Lake(spark, settings.at(tmp_path_factory.mktemp("replay")))
-    records = records_of(Plan(seed=31, events=1_500, late=0.04, duplicates=0.03, malformed=0.01))
+    records = with_copies(records_of(Plan(seed=31, events=1_500, late=0.04, duplicates=0.03, malformed=0.01)))
     # A job without state knows its watermark one batch late: the last one is short, so that most rows are final.
     most = len(records) * 9 // 10
     for part in (records[:most], records[most:]):

@@ -3,33 +3,27 @@
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import pytest
+from days import Days, followed, goes_on
 from payments import until
 from pyspark.sql import SparkSession
 
 from config.declarations import table_named
 from config.errors import LakehouseError
 from config.settings import Settings
-from config.terminal import Terminal
-from expectations.ledger_check import check_ledger, check_truth
 from expectations.parity.rows import content_hash
 from lake import generations, ledger
 from lake.location import table_location
 from lake.tables import read
 from lake.views import views
 from local.broker import Broker
-from local.simulator.plan import Plan
-from local.simulator.run import simulate
-from local.simulator.truth import read_truth
 from replay import certificate, manifest, promotion
 from replay import run as running
 from replay.manifest import Replay
 from streaming.checkpoint import last_checkpoint
-from streaming.job import Job, job_named
-from streaming.runner import Runner
+from streaming.job import job_named
 
 READ_TOGETHER = ["silver.late", "silver.clicks", "gold.sessions", "gold.views_per_minute"]
 Counts = tuple[int, ...]
@@ -37,24 +31,6 @@ Counts = tuple[int, ...]
 
 def nothing(*_: Any) -> None:
     """Watch nothing."""
-
-
-class Days:
-    """A log that jobs read live: events arrive day by day, some of them too late."""
-
-    def __init__(self, settings: Settings, spark: SparkSession) -> None:
-        self.settings, self.spark, self.day = settings, spark, 0
-
-    def arrive(self) -> None:
-        """Send the next day's events; the first of them lie a little before the last of the day before."""
-        self.day += 1
-        start = Plan().start + timedelta(days=self.day) - self.day * timedelta(minutes=10)
-        plan = Plan(seed=self.day, start=start, events=800, late=0.05, duplicates=0.03)
-        simulate(self.settings, plan, Terminal(quiet=True))
-
-    def follow(self) -> None:
-        """Run the live jobs until they have caught up."""
-        Runner(self.settings, self.spark).run(followed(), until_caught_up=True)
 
 
 @dataclass(frozen=True)
@@ -104,11 +80,6 @@ def replays(days: Days) -> Replays:
             with pytest.raises(OSError, match=place):
                 running.run(spark, settings, archive)
     return Replays(of_log, contents(spark, settings, of_log), archive.generation, landed)
-
-
-def followed() -> list[Job]:
-    """Take landing, a job that joins, one that follows it, and one with sessions."""
-    return [job_named(name) for name in ("landing", "clicks_enriched", "views_per_minute", "sessions")]
 
 
 def replayed(spark: SparkSession, settings: Settings, source: generations.Source) -> Replay:
@@ -198,17 +169,6 @@ def test_across_a_promotion_nothing_is_lost_doubled_or_mixed(
     goes_on(days, built.generation)
     assert set(promotion.rollback(log).values()) == {1}
     goes_on(days, 1)
-
-
-def goes_on(days: Days, generation: int) -> None:
-    """Follow the log in a generation, and every record of it."""
-    runner = Runner(days.settings, days.spark)
-    assert {runner.target.of_job(job) for job in followed()} == {generation}
-    runner.run(followed(), until_caught_up=True)
-    check = check_ledger(days.spark, days.settings)
-    assert (check.faults, check.waiting) == ([], 0)
-    assert check.counts
-    assert check_truth(days.spark, days.settings, read_truth(days.settings)) == []
 
 
 @pytest.fixture(scope="module")
