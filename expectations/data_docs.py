@@ -24,7 +24,7 @@ from great_expectations.data_context.types.resource_identifiers import (
 
 from config.declarations import tables
 from config.settings import Settings
-from config.table_rules import LEDGER
+from config.table_rules import LEDGER, view
 from expectations.gate import LEDGER_COLUMNS, Audit
 from expectations.ledger_snapshot import live_generation
 from expectations.suites import Relation, result, suite
@@ -180,16 +180,16 @@ def _relation(settings: Settings, paths: Mapping[str, str]) -> Relation:
     """Refer to tables by their folders, and to the ledger by what it counts now."""
     entries = ledger.entries(settings, [LANDING, REDRIVE])
     counts = ledger.by_partition([row for row in entries if row["generation"] == live_generation(settings)])
+    values = [
+        f"('{topic}', {partition}, {', '.join(map(str, terms.values()))})"
+        for (topic, partition), terms in counts.items()
+    ]
+    columns = ", ".join(column.split()[0] for column in LEDGER_COLUMNS.split(", "))
 
     def relation(name: str) -> str:
-        if name != LEDGER:
-            return f"delta.`{paths[name]}`"
-        rows = ", ".join(
-            f"('{topic}', {partition}, {', '.join(map(str, terms.values()))})"
-            for (topic, partition), terms in counts.items()
-        )
-        columns = ", ".join(column.split()[0] for column in LEDGER_COLUMNS.split(", "))
-        return f"(select * from values {rows} as ledger({columns}))"  # noqa: S608
+        if name == LEDGER and values:
+            return f"(select * from values {', '.join(values)} as ledger({columns}))"  # noqa: S608
+        return f"delta.`{paths[name]}`" if name in paths else view(name)
 
     return relation
 

@@ -75,13 +75,13 @@ def _mail(chosen: CheckSettings, audit: "Audit") -> None:
     broken = (*audit.failures, *audit.warnings)
     lines = (f"{each.table}: {each.description} ({each.rule}, {each.rows:,} rows)\n  {each.look}" for each in broken)
     message.set_content("\n".join(lines))
+    file = chosen.mail_password_file
+    password = read_password(file, "expectations.mail_password_file") if file else ""
     host, _, port = str(chosen.mail_server).partition(":")
     connect = smtplib.SMTP_SSL if chosen.mail_security == "tls" else smtplib.SMTP
     with connect(host, int(port), timeout=chosen.timeout_seconds) as server:
         if chosen.mail_security == "starttls":
             server.starttls(context=ssl.create_default_context())
         if chosen.mail_user:
-            file = chosen.mail_password_file
-            password = read_password(file, "expectations.mail_password_file") if file else ""
             server.login(chosen.mail_user, password)
         server.send_message(message)

@@ -189,7 +189,9 @@ def test_a_derived_column_is_derived_in_the_query_too(spark: SparkSession, tmp_p
     assert_great_expectations_counts_the_same(stored, found)
 
 
-def test_an_empty_table_breaks_only_rules_that_count_its_rows_or_expect_recent_ones(spark: SparkSession, folder: Path) -> None:
+def test_an_empty_table_breaks_only_rules_that_count_its_rows_or_expect_recent_ones(
+    spark: SparkSession, folder: Path
+) -> None:
     frames = {name: frame(spark, name) for name in ("silver.payments", "silver.orders")}
     found = counted(frames, folder)["silver.payments"]
     assert [each.rule.name for each in found if each.rows] == ["enough_rows", "up_to_date"]
@@ -218,5 +220,5 @@ def test_a_rule_that_cannot_be_evaluated_is_named(
 ) -> None:
     with (folder / "silver.payments.yaml").open("a") as file:
         file.write(f"- {rule}, severity: fail, description: A rule.}}\n")
-    with pytest.raises(LakehouseError, match="silver.payments: other cannot be checked: .*DIVIDE_BY_ZERO"):
+    with pytest.raises(LakehouseError, match=r"silver\.payments: other cannot be checked: .*DIVIDE_BY_ZERO"):
         counted(payments, folder, ledger=True)
