@@ -13,6 +13,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 from config.declarations import Topic, topics
 from config.errors import LakehouseError
 from config.files import DamagedFileError, read_port
+from config.password_files import read_password
 from config.settings import Settings
 
 TOPIC_SECONDS = 10
@@ -211,15 +212,7 @@ def _password(settings: Settings) -> str:
     if settings.kafka.password:
         return settings.kafka.password.get_secret_value()
     if settings.kafka.password_file:
-        file = settings.kafka.password_file
-        try:
-            if file.stat().st_mode & 0o077:
-                raise LakehouseError(f"Others can read kafka.password_file {file}.", f"chmod 600 '{file}'")
-            return file.read_text().strip()
-        except OSError as error:
-            raise LakehouseError(
-                f"kafka.password_file cannot be read: {error}", "Correct the path or its permissions."
-            ) from None
+        return read_password(settings.kafka.password_file, "kafka.password_file")
     raise LakehouseError(
         "kafka.sasl_mechanism is set, but there is no password.",
         "Set LAKEHOUSE_KAFKA__PASSWORD or kafka.password_file.",

@@ -1,11 +1,13 @@
 """Table rules: each is a query for the rows that break it; a rule holds if its query returns none.
 
 Two are derived from the declarations: the key is unique, and landing's tables have the row counts of the ledger.
-The others come from the rule files, which also contain the row rules: references, freshness, bounds, gaps.
+The others come from the rule files, which also contain the row rules: references, freshness, bounds, gaps. A rule that
+one aggregation over the table can decide declares what to aggregate (`parts`); its query then only shows the rows.
 """
 
 import re
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
@@ -13,11 +15,38 @@ from config.declarations import Table, tables
 from config.rule_expressions import asking, columns_in
 from config.rule_files import FOLDER, Entry, entries
 
-BATCH = "{batch}"  # Great Expectations inserts the table's name here
+BATCH = "{batch}"  # whoever runs a query inserts the table's name here, as Great Expectations does
 LEDGER = "ledger"
 NOW = "now"
 _BOUNDS = re.compile(r"(-?\d+(?:\.\d+)?) and (-?\d+(?:\.\d+)?)")
-_DURATION = re.compile(r"\d+ (second|minute|hour|day)s?")
+_DURATION = re.compile(r"(\d+) (second|minute|hour|day)s?")
+
+
+@dataclass(frozen=True)
+class Key:
+    """The parts of a uniqueness rule: SQL expressions that identify a row together."""
+
+    expressions: tuple[str, ...]
+    columns: tuple[str, ...]
+    """The same as columns, if every expression is one."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The parts of a bounds rule: a SQL aggregate, and the least and the greatest value that it may have."""
+
+    measure: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """The parts of a freshness rule: a column, the column that it follows (None: the clock), and by how much."""
+
+    newest: str
+    behind: str | None
+    at_most: timedelta
 
 
 @dataclass(frozen=True)
@@ -33,6 +62,9 @@ class TableRule:
 
     needs: str | None = None
     """Another table, or the ledger, that the query reads."""
+
+    parts: Key | Bounds | Freshness | None = None
+    """What an aggregation computes to decide the rule; None: only its query can."""
 
     @property
     def look(self) -> str:
@@ -59,7 +91,8 @@ def table_rules(name: str, folder: Path = FOLDER) -> tuple[TableRule, ...]:
 def _unique(table: Table) -> TableRule:
     """Find keys with several rows; an event is identified by its id and the hour of its event time (decision 0005)."""
     hour = "date_trunc('hour', event_time)"
-    key = ", ".join(hour if column == "event_time" else column for column in table.key)
+    expressions = tuple(hour if column == "event_time" else column for column in table.key)
+    key = ", ".join(expressions)
     told = ", ".join("hour of event_time" if column == "event_time" else column for column in table.key)
     return TableRule(
         name="key_unique",
@@ -68,6 +101,7 @@ def _unique(table: Table) -> TableRule:
         description=f"There is one row per {told}.",
         query=f"select {key.replace(hour, f'{hour} as hour')}, count(*) as copies from {BATCH} "  # noqa: S608
         f"group by {key} having count(*) > 1",
+        parts=Key(expressions, () if "event_time" in table.key else tuple(table.key)),
     )
 
 
@@ -113,10 +147,11 @@ def _freshness(entry: Entry, table: Table) -> TableRule:
     """Find a table whose newest row is too far behind the clock or behind the newest row of another table."""
     newest, at_most = entry["newest"], entry["at_most"]
     entry.check("newest", newest, list(table.columns), f"{table.name} has no column")
-    if not _DURATION.fullmatch(at_most):
+    duration = _DURATION.fullmatch(at_most)
+    if not duration:
         raise entry.wrong("at_most", f"'{at_most}': it should be like '2 hours' (seconds, minutes, hours, days)")
     if entry["behind"] == NOW:
-        other, line = None, "select current_timestamp() as expected"
+        other, theirs, line = None, None, "select current_timestamp() as expected"
     else:
         other, theirs = _other_column(entry, "behind")
         line = f"select max({theirs}) as expected from {view(other)}"  # noqa: S608
@@ -124,7 +159,8 @@ def _freshness(entry: Entry, table: Table) -> TableRule:
         f"select newest, expected from (select max({newest}) as newest from {BATCH}) cross join ({line}) "  # noqa: S608
         f"where expected is not null and (newest is null or newest < expected - interval {at_most})"
     )
-    return _written(entry, table, query, other)
+    parts = Freshness(newest, theirs, timedelta(**{f"{duration[2]}s": int(duration[1])}))
+    return _written(entry, table, query, other, parts)
 
 
 def _bounds(entry: Entry, table: Table) -> TableRule:
@@ -140,7 +176,7 @@ def _bounds(entry: Entry, table: Table) -> TableRule:
         f"select measure, {low} as at_least, {high} as at_most from (select {escaped} as measure from {BATCH}) "  # noqa: S608
         f"where not measure between {low} and {high}"
     )
-    return _written(entry, table, query, None)
+    return _written(entry, table, query, None, Bounds(measure, low, high))
 
 
 def _gap(entry: Entry, table: Table) -> TableRule:
@@ -177,5 +213,7 @@ def _other_column(entry: Entry, key: str) -> tuple[str, str]:
     return other, column
 
 
-def _written(entry: Entry, table: Table, query: str, needs: str | None) -> TableRule:
-    return TableRule(entry["name"], table.name, entry["severity"], entry["description"], query, needs)
+def _written(
+    entry: Entry, table: Table, query: str, needs: str | None, parts: Bounds | Freshness | None = None
+) -> TableRule:
+    return TableRule(entry["name"], table.name, entry["severity"], entry["description"], query, needs, parts)

@@ -27,10 +27,14 @@ BEGIN = "Start with: lakehouse broker start, lakehouse simulate, lakehouse strea
 def check(
     what: Annotated[str, typer.Argument(help="bronze, silver, gold, serving, ledger or all.")] = "all",
     full: Annotated[bool, typer.Option("--full", help="ledger: also read again what was proved before.")] = False,
+    docs: Annotated[
+        bool, typer.Option("--docs", help="Also write the results as Great Expectations' Data Docs.")
+    ] = False,
 ) -> None:
     """Check tables against their rules, and that no record was lost or duplicated; exit code 1 if a check fails.
 
-    A broken rule of severity `warn` is printed and does not fail the check. Data Docs show the result of every rule.
+    A broken rule of severity `warn` is printed and does not fail the check. With --docs, Data Docs show the result of
+    every rule, and the Great Expectations project in the home has the suites, the results and a checkpoint per layer.
     The ledger check follows the records since its last proof; earlier ones only if anything but appends has happened
     to the tables, or with --full, which also finds damaged files.
 
@@ -44,7 +48,7 @@ def check(
         return
     with console.status("Starting Spark …"):
         spark = _session(settings, catalog=what in ("serving", "all"))
-    passed = what == "ledger" or _layers_pass(spark, settings, LAYERS if what == "all" else [what])
+    passed = what == "ledger" or _layers_pass(spark, settings, LAYERS if what == "all" else [what], docs=docs)
     if what in ("ledger", "all"):
         passed = _ledger_balances(spark, settings, full=full) and passed
     raise typer.Exit(0 if passed else 1)
@@ -60,22 +64,25 @@ def _session(settings: Settings, *, catalog: bool) -> SparkSession:
     return session(settings, "lakehouse check")
 
 
-def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str]) -> bool:
-    with console.status("Loading Great Expectations …"):
-        from expectations import data_docs
-        from expectations import layers as layer_checks
-    passed = True
+def _layers_pass(spark: SparkSession, settings: Settings, layers: list[str], *, docs: bool) -> bool:
+    from expectations import layers as layer_checks
+
+    audits = []
     for layer in layers:
         with console.status(f"Checking {layer} …"):
-            audits = layer_checks.check(spark, settings, layer)
-        if not audits:
+            of_layer = layer_checks.check(spark, settings, layer)
+        if not of_layer:
             console.print(f"{layer}: there is nothing to check yet. {layer_checks.WRITTEN_BY[layer]}")
-        for audit in audits:
+        for audit in of_layer:
             audit.show(console)
-            passed = passed and audit.passed
-    if data_docs.index(settings).exists():
+        audits += of_layer
+    if docs and audits:
+        with console.status("Writing Data Docs …"):
+            from expectations import data_docs  # imports Great Expectations, which takes seconds
+
+            data_docs.publish(settings, audits)
         console.print(f"Data Docs: {data_docs.index(settings)}")
-    return passed
+    return all(audit.passed for audit in audits)
 
 
 def _ledger_balances(spark: SparkSession, settings: Settings, *, full: bool) -> bool:

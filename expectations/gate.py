@@ -1,24 +1,20 @@
 """The gate: check tables against all their rules -> an audit that decides whether they may be served."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
-import great_expectations as gx
-from great_expectations.core.run_identifier import RunIdentifier
-from great_expectations.core.validation_definition import ValidationDefinition
 from pyspark.sql import DataFrame
 
-from config.declarations import table_named
-from config.errors import LakehouseError
 from config.settings import Settings
 from config.table_rules import LEDGER, view
 from config.terminal import Terminal
-from expectations import data_docs, metrics
-from expectations.suites import suite
+from expectations import metrics, notifications
+from expectations.counting import Counted, count
 from lake.ledger import TERMS, Entry, by_partition
+
+LEDGER_COLUMNS = "topic string, partition int, " + ", ".join(f"{name} bigint" for name in ("until", "input", *TERMS))
 
 
 @dataclass(frozen=True)
@@ -40,6 +36,12 @@ class Audit:
 
     name: str
     findings: list[Finding]
+    checked_at: datetime | None = None
+    counted: Mapping[str, list[Counted]] = field(default_factory=dict)
+    """The numbers behind the findings, by table, from which Great Expectations gets its results."""
+
+    not_sent: tuple[str, ...] = ()
+    """Notifications that could not be sent, each with the reason."""
 
     @property
     def failures(self) -> list[Finding]:
@@ -69,6 +71,8 @@ class Audit:
         if self.passed:
             tables = len({each.table for each in self.findings})
             console.print(f"✓ {self.name}: {kept} rules hold for {tables} tables.", style="green")
+        for reason in self.not_sent:
+            console.print(f"! Not notified: {reason}", style="yellow")
 
 
 def audit(
@@ -78,74 +82,40 @@ def audit(
     name: str,
     context_frames: Mapping[str, DataFrame] | None = None,
     ledger: Entry | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Audit:
-    """Check tables against all their rules, publish Data Docs, append the results to ops.metrics.
+    """Check tables against all their rules, append the results to ops.metrics, send notifications of a failure.
 
     frames: the rows to check, by declared table name, served or not. name: who checks what, like `batch 12`; its first
     word is the folder in ops.metrics. context_frames: tables that rules may refer to, not checked themselves. ledger:
-    the entries that landing's tables must agree with. A rule that needs a table which is not given is skipped.
+    the entries that landing's tables must agree with. A rule that needs a table which is not given is skipped. names:
+    what the user knows the tables as, if not by their declared names.
     """
-    available = _create_views({**(context_frames or {}), **frames}, ledger)
-    context, now = data_docs.context(settings), datetime.now(UTC)
-    results: dict[Any, Any] = {}
-    for layer, tables in groupby(sorted(frames), key=lambda table: table_named(table).layer):
-        checkpoint = _checkpoint(context, f"{name} {layer}", list(tables), available)
-        results |= checkpoint.run(batch_parameters=dict(frames), run_id=RunIdentifier(name, now)).run_results
-    data_docs.publish(context, settings, list(results))
-    findings = [finding for result in results.values() for finding in _findings(result)]
+    others, now = context_frames or {}, datetime.now(UTC)
+    _create_views({**others, **frames}, ledger)
+    counted = count(frames, others, ledger=bool(ledger and frames))
+    findings = [_finding(each) for of_table in counted.values() for each in of_table]
     metrics.record(settings, name, now, findings)
-    return Audit(name, findings)
+    shown = names or {}
+    findings = [_renamed(each, shown.get(each.table, each.table)) for each in findings]
+    done = Audit(name, findings, now, {shown.get(table, table): each for table, each in counted.items()})
+    return replace(done, not_sent=tuple(notifications.send(settings, done)))
 
 
-class _TableValidation(ValidationDefinition):  # type: ignore[misc]
-    """Validate the DataFrame of its own name: a checkpoint passes the same parameters to all its validations."""
-
-    def run(self, *, batch_parameters: Any = None, **rest: Any) -> Any:
-        """Run the suite on the DataFrame of this name."""
-        return super().run(batch_parameters={"dataframe": batch_parameters[self.name]}, **rest)
-
-
-def _create_views(frames: Mapping[str, DataFrame], ledger: Entry | None) -> set[str]:
-    """Create the temporary views that rules refer to, for tables and ledger; return the available names."""
+def _create_views(frames: Mapping[str, DataFrame], ledger: Entry | None) -> None:
+    """Create the temporary views that rules refer to, for tables and ledger."""
     for name, frame in frames.items():
         frame.createOrReplaceTempView(view(name))
-    if not frames or not ledger:
-        return set(frames)
-    rows = [(*partition, *counts.values()) for partition, counts in by_partition(ledger).items()]
-    columns = ", ".join(f"{name} bigint" for name in ("until", "input", *TERMS))
-    spark = next(iter(frames.values())).sparkSession
-    spark.createDataFrame(rows, f"topic string, partition int, {columns}").createOrReplaceTempView(view(LEDGER))
-    return {*frames, LEDGER}
+    if frames and ledger:
+        rows = [(*partition, *counts.values()) for partition, counts in by_partition(ledger).items()]
+        spark = next(iter(frames.values())).sparkSession
+        spark.createDataFrame(rows, LEDGER_COLUMNS).createOrReplaceTempView(view(LEDGER))
 
 
-def _checkpoint(context: Any, name: str, tables: list[str], available: set[str]) -> gx.Checkpoint:
-    """Build one checkpoint for the tables of a layer, each with its suite."""
-    source = context.data_sources.add_spark(name, persist=False)
-    definitions = []
-    for table in tables:
-        frame = source.add_dataframe_asset(table).add_batch_definition_whole_dataframe(table)
-        expected = context.suites.add_or_update(suite(table, available))
-        definitions.append(context.validation_definitions.add(_TableValidation(name=table, data=frame, suite=expected)))
-    return gx.Checkpoint(name=name, validation_definitions=definitions)
+def _finding(counted: Counted) -> Finding:
+    rule = counted.rule
+    return Finding(rule.table, rule.name, rule.severity, rule.description, counted.rows, counted.sample, look=rule.look)
 
 
-def _findings(result: Any) -> Iterable[Finding]:
-    for each in result.results:
-        rule, outcome = each.expectation_config.meta, each.result
-        if each.exception_info.get("raised_exception"):
-            raise LakehouseError(
-                f"{result.suite_name}: {rule['rule']} cannot be checked: {_reason(each.exception_info)}"
-            )
-        yield Finding(
-            table=result.suite_name,
-            rule=rule["rule"],
-            severity=rule["severity"],
-            description=rule["description"],
-            rows=outcome["observed_value"],
-            sample=outcome["details"]["sample"],
-            look=rule["look"],
-        )
-
-
-def _reason(exception_info: Mapping[str, Any]) -> str:
-    return str(exception_info["exception_message"]).partition("\n")[0]
+def _renamed(finding: Finding, name: str) -> Finding:
+    return replace(finding, table=name, look=finding.look.replace(finding.table, name))

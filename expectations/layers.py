@@ -1,12 +1,10 @@
 """Layer checks: audit the served tables of a layer, and the views that dbt serves."""
 
-from dataclasses import replace
-
 from pyspark.sql import DataFrame, SparkSession
 
 from config.declarations import Table, tables
 from config.settings import Settings
-from expectations.gate import Audit, Finding, audit
+from expectations.gate import Audit, audit
 from expectations.ledger_snapshot import live_generation
 from lake import generations, ledger
 from lake.ledger import LANDING, REDRIVE
@@ -45,14 +43,8 @@ def _check_serving(spark: SparkSession, settings: Settings) -> list[Audit]:
         names = {table.name: f"serving.{answer}_{table.name.partition('.')[2]}" for table in _gold()}
         views = {name: spark.table(view) for name, view in names.items() if spark.catalog.tableExists(view)}
         if views:
-            done = audit(views, settings=settings, name=f"check serving {answer}")
-            audits.append(Audit(done.name, [_for_view(names[each.table], each) for each in done.findings]))
+            audits.append(audit(views, settings=settings, name=f"check serving {answer}", names=names))
     return audits
-
-
-def _for_view(view: str, finding: Finding) -> Finding:
-    """Rename the gold table of a finding to the view that was checked."""
-    return replace(finding, table=view, look=finding.look.replace(finding.table, view))
 
 
 def _gold() -> list[Table]:

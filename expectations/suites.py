@@ -1,106 +1,148 @@
-"""Suites: the rules of a table -> a Great Expectations suite that counts and samples the rows that break each rule.
+"""Suites: the rules of a table and their counts -> a Great Expectations suite and its validation result.
 
-Row rules are counted in one pass over the table, with the expressions that landing uses for quarantine. The built-in
-column expectations would ignore rows where the column is null; quarantine does not.
+A suite consists of core expectations only, so that `gx` reads and runs it without this project. A simple rule becomes
+the expectation that a user of Great Expectations would write; any other becomes the query for the rows that break it.
 """
 
-import json
-from collections.abc import Collection
-from typing import Any, ClassVar
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from great_expectations.core import ExpectationSuite
-from great_expectations.core.metric_domain_types import MetricDomainTypes
-from great_expectations.core.metric_function_types import MetricPartialFunctionTypes
-from great_expectations.execution_engine import SparkDFExecutionEngine
-from great_expectations.expectations import UnexpectedRowsExpectation
-from great_expectations.expectations.expectation import BatchExpectation
-from great_expectations.expectations.metrics.metric_provider import metric_partial
-from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
-from pyspark.sql import functions as F
+import great_expectations as gx
+import great_expectations.expectations as gxe
+from great_expectations.core import ExpectationSuite, ExpectationSuiteValidationResult, ExpectationValidationResult
+from great_expectations.expectations.expectation import Expectation
 
-from config.rules import Rule, rules
-from config.table_rules import TableRule, table_rules
+from config.declarations import Table, table_named
+from config.rules import Rule
+from config.table_rules import BATCH, Bounds, Key, TableRule, view
+from expectations.counting import Counted
 
-SAMPLE = 5
+Relation = Callable[[str], str]
+"""How a query refers to another table, or to the ledger, by its name."""
+
 _SEVERITY = {"quarantine": "critical", "fail": "critical", "warn": "warning"}
+_INTEGERS = ("int", "bigint")
+_INTEGER = r"(-?\d+)"
+_TEXT = r"'(?:[^'\\]|'')*'"
+_COMPARED = {">=": ("min_value", False), ">": ("min_value", True), "<=": ("max_value", False), "<": ("max_value", True)}
+_NO_EXCEPTION = {"raised_exception": False, "exception_traceback": None, "exception_message": None}
 
 
-def suite(table: str, available: Collection[str]) -> ExpectationSuite:
-    """Build the suite of a table; skip rules that need a table which is not available."""
-    checkable = [rule for rule in table_rules(table) if rule.needs is None or rule.needs in available]
-    expectations = [
-        *(_row_expectation(rule) for rule in rules(table)),
-        *(_table_expectation(rule) for rule in checkable),
-    ]
-    return ExpectationSuite(name=table, expectations=expectations)
+def suite(name: str, rules: Sequence[Rule | TableRule], relation: Relation = view) -> ExpectationSuite:
+    """Build the suite of a table from its rules, in their order."""
+    return ExpectationSuite(name=name, expectations=[_expectation(rule, relation) for rule in rules])
 
 
-def _row_expectation(rule: Rule) -> "ExpectRowsToKeepTheRule":
-    return ExpectRowsToKeepTheRule(expression=rule.expression, shown=rule.shown, **_metadata(rule))
-
-
-def _table_expectation(rule: TableRule) -> "ExpectTheQueryToFindNothing":
-    # One query returns both the number of rows and a sample.
-    query = f"select *, count(*) over () as _rows from ({rule.query}) limit {SAMPLE}"  # noqa: S608
-    return ExpectTheQueryToFindNothing(unexpected_rows_query=query, **_metadata(rule))
-
-
-def _metadata(rule: Rule | TableRule) -> dict[str, Any]:
-    meta = {"rule": rule.name, "severity": rule.severity, "description": rule.description, "look": rule.look}
-    return {
-        "description": f"{rule.description} ({rule.name})".replace("$", "$$"),
-        "severity": _SEVERITY[rule.severity],
-        "meta": meta,
-    }
-
-
-class RowBreaches(TableMetricProvider):  # type: ignore[misc]
-    """Count the rows that break a rule, and sample the least and the greatest, in one pass for all rules."""
-
-    metric_name = "table.row_breaches"
-    value_keys = ("expression", "shown")
-
-    @metric_partial(  # type: ignore[untyped-decorator]
-        engine=SparkDFExecutionEngine,
-        partial_fn_type=MetricPartialFunctionTypes.AGGREGATE_FN,
-        domain_type=MetricDomainTypes.TABLE,
+def _expectation(rule: Rule | TableRule, relation: Relation) -> Expectation:
+    core = _row_expectation(rule) if isinstance(rule, Rule) else _table_expectation(rule)
+    kind, arguments = core or (gxe.UnexpectedRowsExpectation, {"unexpected_rows_query": _query(rule, relation)})
+    return kind(
+        **arguments,
+        description=f"{rule.description} ({rule.name})".replace("$", "$$"),
+        severity=_SEVERITY[rule.severity],
+        meta={"rule": rule.name, "severity": rule.severity, "description": rule.description, "look": rule.look},
     )
-    def _spark(cls, metric_domain_kwargs: Any, metric_value_kwargs: Any, **_: Any) -> Any:
-        breach = F.expr(f"coalesce(not ({metric_value_kwargs['expression']}), false)")
-        row = F.when(breach, F.struct(*(F.col(f"`{name}`") for name in metric_value_kwargs["shown"])))
-        counted = F.struct(F.count_if(breach).alias("rows"), F.array(F.min(row), F.max(row)).alias("sample"))
-        return F.to_json(counted, {"ignoreNullFields": "false"}), metric_domain_kwargs, {}
 
 
-class ExpectRowsToKeepTheRule(BatchExpectation):  # type: ignore[misc]
-    """Expect every row to keep a row rule; a null result counts as kept."""
+def _row_expectation(rule: Rule) -> tuple[Any, dict[str, Any]] | None:
+    """Find the core expectation that is broken by exactly the rows that break a row rule: a null breaks neither."""
+    table, column = table_named(rule.table), rule.column
+    if column not in table.stored:
+        return None
+    if rule.expression == f"{column} is not null":
+        return gxe.ExpectColumnValuesToNotBeNull, {"column": column}
+    if table.columns[column].type == "string" and (
+        found := re.fullmatch(rf"{column} in \(({_TEXT}(?:, *{_TEXT})*)\)", rule.expression)
+    ):
+        values = [text[1:-1].replace("''", "'") for text in re.findall(_TEXT, found[1])]
+        return gxe.ExpectColumnValuesToBeInSet, {"column": column, "value_set": values}
+    if table.columns[column].type not in _INTEGERS:
+        return None
+    if found := re.fullmatch(rf"{column} between {_INTEGER} and {_INTEGER}", rule.expression):
+        bounds = {"min_value": int(found[1]), "max_value": int(found[2])}
+        return (
+            (gxe.ExpectColumnValuesToBeBetween, {"column": column, **bounds})
+            if int(found[1]) <= int(found[2])
+            else None
+        )
+    if found := re.fullmatch(rf"{column} (>=|>|<=|<) {_INTEGER}", rule.expression):
+        bound, strict = _COMPARED[found[1]]
+        limits = {bound: int(found[2]), f"strict_{bound[:3]}": strict}
+        return gxe.ExpectColumnValuesToBeBetween, {"column": column, **limits}
+    return None
 
-    expression: str
-    shown: list[str]
-    metric_dependencies: ClassVar[tuple[str, ...]] = ("table.row_breaches",)
-    success_keys: ClassVar[tuple[str, ...]] = ("expression", "shown")
-    domain_keys: ClassVar[tuple[str, ...]] = ("batch_id",)
 
-    def _validate(self, metrics: Any, runtime_configuration: Any = None, execution_engine: Any = None) -> Any:
-        counted = json.loads(metrics["table.row_breaches"])
-        distinct = {json.dumps(row): row for row in counted["sample"] if row is not None}
-        return _result(counted["rows"], list(distinct.values()))
-
-
-class ExpectTheQueryToFindNothing(UnexpectedRowsExpectation):  # type: ignore[misc]
-    """Expect the query of a table rule to return no rows."""
-
-    metric_dependencies: ClassVar[tuple[str, ...]] = ("unexpected_rows_query.table",)
-
-    def _validate(self, metrics: Any, runtime_configuration: Any = None, execution_engine: Any = None) -> Any:
-        sample = [dict(row) for row in metrics["unexpected_rows_query.table"]]
-        rows = [row.pop("_rows") for row in sample]
-        return _result(rows[0] if rows else 0, sample)
+def _table_expectation(rule: TableRule) -> tuple[Any, dict[str, Any]] | None:
+    """Find the core expectation that is the same as a table rule."""
+    match rule.parts:
+        case Key(columns=(column,)):
+            return gxe.ExpectColumnValuesToBeUnique, {"column": column}
+        case Key(columns=(_, _, *_) as columns):
+            return gxe.ExpectCompoundColumnsToBeUnique, {"column_list": list(columns), "ignore_row_if": "never"}
+        case Bounds("count(*)", low, high) if low.isdecimal() and high.isdecimal():
+            return gxe.ExpectTableRowCountToBeBetween, {"min_value": int(low), "max_value": int(high)}
+    return None
 
 
-def _result(rows: int, sample: list[dict[str, Any]]) -> dict[str, Any]:
-    shown = [
-        {name: value if isinstance(value, int | float | None) else str(value) for name, value in row.items()}
-        for row in sample
+def _query(rule: Rule | TableRule, relation: Relation) -> str:
+    """Return the query for the rows that break a rule, over {batch} and the relations of other tables."""
+    if isinstance(rule, Rule):
+        braces = rule.expression.replace("{", "{{").replace("}", "}}")
+        query = f"select {', '.join(rule.shown)} from {BATCH} where not ({braces})"  # noqa: S608
+    else:
+        query = rule.query.replace(view(rule.needs), relation(rule.needs)) if rule.needs else rule.query
+    return query.replace(BATCH, _with_derived_columns(table_named(rule.table), query))
+
+
+def _with_derived_columns(table: Table, query: str) -> str:
+    """Return {batch}, or a query that adds to it the columns that are not stored, if the rule's query reads one."""
+    if not table.valid_to or not re.search(r"\bvalid_to\b", query):
+        return BATCH
+    return f"(select {', '.join(table.stored)}, {table.valid_to} as valid_to from {BATCH})"  # noqa: S608
+
+
+def result(
+    expected: ExpectationSuite, counted: Sequence[Counted], meta: dict[str, Any]
+) -> ExpectationSuiteValidationResult:
+    """Build the validation result of a suite from the counts of its rules, in the same order."""
+    results = [
+        ExpectationValidationResult(
+            success=not each.rows,
+            expectation_config=expectation.configuration,
+            result=_outcome(expectation, each),
+            exception_info=_NO_EXCEPTION,
+        )
+        for expectation, each in zip(expected.expectations, counted, strict=True)
     ]
-    return {"success": rows == 0, "result": {"observed_value": rows, "details": {"sample": shown}}}
+    kept = sum(bool(each.success) for each in results)
+    return ExpectationSuiteValidationResult(
+        success=kept == len(results),
+        results=results,
+        suite_name=expected.name,
+        statistics={
+            "evaluated_expectations": len(results),
+            "successful_expectations": kept,
+            "unsuccessful_expectations": len(results) - kept,
+            "success_percent": 100 * kept / len(results) if results else None,
+        },
+        meta={"great_expectations_version": gx.__version__, **meta},
+    )
+
+
+def _outcome(expectation: Expectation, counted: Counted) -> dict[str, Any]:
+    """Return the numbers of a result under the names that Great Expectations gives them."""
+    if isinstance(expectation, gxe.UnexpectedRowsExpectation):
+        return {"observed_value": counted.rows, "details": {"unexpected_rows": counted.sample}}
+    if isinstance(expectation, gxe.ExpectTableRowCountToBeBetween):
+        return {"observed_value": counted.table_rows}
+    # A rule on a key counts keys, Great Expectations the rows that have them.
+    rows = counted.copies or counted.rows
+    columns = [expectation.column] if hasattr(expectation, "column") else expectation.column_list
+    values = [{name: row[name] for name in columns} for row in counted.sample]
+    return {
+        "element_count": counted.table_rows,
+        "unexpected_count": rows,
+        "unexpected_percent": 100 * rows / counted.table_rows if counted.table_rows else None,
+        "partial_unexpected_list": [row[columns[0]] for row in values] if len(columns) == 1 else values,
+    }

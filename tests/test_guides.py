@@ -40,6 +40,7 @@ def test_a_great_expectations_users_first_ten_minutes(reader: Reader) -> None:
     _, first, suites, _, failing, refused, _, redriven, last = reader.follow("quality-checks.md")
     assert re.search(r"✓ check silver: \d+ rules hold for 7 tables", first)
     assert re.search(r"^silver\.payments [1-9]", suites, re.M)
+    assert "passed: True" in suites
     assert "A country is two capital letters (ISO 3166). (country_code)" in suites
     assert "✗ silver.payments: We take cards, nothing else. (cards_only, " in failing
     assert "lakehouse sql \"select event_id, method from silver.payments where not (method = 'card')\"" in failing

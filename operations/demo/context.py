@@ -3,8 +3,6 @@
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from config.settings import Settings
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
 
     from lake.costs import Cost
     from local.simulator.truth import Truth
-
-CHECKS = "expectations.gate"
 
 
 @dataclass(frozen=True)
@@ -53,22 +49,6 @@ class Context:
         from local.simulator.truth import read_truth
 
         return read_truth(self.settings)
-
-    @cached_property
-    def _importing_checks(self) -> Thread:
-        importing = Thread(target=import_module, args=(CHECKS,), daemon=True)
-        importing.start()
-        return importing
-
-    def prepare_checks(self) -> None:
-        """Import the quality checks in the background, which takes seconds of processor time, while a step waits."""
-        _ = self._importing_checks
-
-    def wait_for_checks(self) -> None:
-        """Wait until the quality checks are imported, so that no path that is measured pays for it."""
-        if self._importing_checks.is_alive():
-            with progress(self.console, "Loading Great Expectations"):
-                self._importing_checks.join()
 
 
 def start_spark(settings: Settings) -> "SparkSession":

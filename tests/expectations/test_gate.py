@@ -1,16 +1,21 @@
 """The gate: a row planted against each kind of rule is found, in the rule's own words; a warning lets tables pass."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from handmade import frame
-from pyspark.sql import SparkSession
+from pydantic import SecretStr
+from pyspark.sql import DataFrame, SparkSession
 
-from config.settings import Settings
+from config.declarations import table_named
+from config.settings import ROOT, Settings
 from config.terminal import Terminal
 from expectations import data_docs
 from expectations.gate import Audit, Finding, audit
+from expectations.settings import CheckSettings
 from lake.ledger import TERMS
 from lake.location import table_location
 from lake.tables import read_arrow
@@ -39,7 +44,8 @@ def bad_day(
     spark: SparkSession, settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Audit, Settings]:
     """An audit of tables with a fault of every kind in them."""
-    mine = settings.at(tmp_path_factory.mktemp("bad day"))
+    nobody = {"expectations": CheckSettings(webhook=SecretStr("http://127.0.0.1:1/"))}
+    mine = settings.at(tmp_path_factory.mktemp("bad day")).model_copy(update=nobody)
     unpaid = {"payment_event_id": None, "payment_time": None, "paid_cents": None, "paid": False}
     frames = {
         "silver.orders": frame(spark, "silver.orders", {"event_id": "s1", "order_id": "o1", "event_time": LATER}),
@@ -116,8 +122,30 @@ def test_a_failure_is_described_with_its_rows_keys_and_what_to_run(
     assert "✓" not in output
 
 
-def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]) -> None:
-    done, settings = bad_day
+def test_the_gate_does_not_load_great_expectations() -> None:
+    look = "import sys, expectations.layers, expectations.commands; print('great_expectations' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", look], cwd=ROOT, text=True, capture_output=True, check=True)
+    assert done.stdout == "False\n"
+
+
+def test_a_webhook_that_cannot_be_reached_is_named_and_the_audit_still_fails(
+    bad_day: tuple[Audit, Settings], console: Terminal
+) -> None:
+    (reason,) = bad_day[0].not_sent
+    assert "refused" in reason
+    assert not bad_day[0].passed
+    bad_day[0].show(console)
+    assert "! Not notified: webhook: " in console.export_text()
+
+
+@pytest.fixture(scope="module")
+def documented(bad_day: tuple[Audit, Settings]) -> tuple[Audit, Settings]:
+    data_docs.publish(bad_day[1], [bad_day[0]])
+    return bad_day
+
+
+def test_results_are_kept_and_shown_in_data_docs(documented: tuple[Audit, Settings]) -> None:
+    done, settings = documented
     kept = read_arrow(table_location(settings, "ops.metrics") / "test").to_pylist()
     assert len(kept) == len(done.findings)
     broken = {(row["table_name"], row["rule"]) for row in kept if not row["passed"]}
@@ -127,16 +155,16 @@ def test_results_are_kept_and_shown_in_data_docs(bad_day: tuple[Audit, Settings]
     assert any("An order is placed, paid, packed, shipped, delivered or cancelled." in page for page in pages)
 
 
-def test_suites_can_be_read_back_with_great_expectations(bad_day: tuple[Audit, Settings]) -> None:
-    suite = data_docs.context(bad_day[1]).suites.get("gold.order_payments")
+def test_suites_can_be_read_back_with_great_expectations(documented: tuple[Audit, Settings]) -> None:
+    suite = data_docs.context(documented[1]).suites.get("gold.order_payments")
     descriptions = [each.description for each in suite.expectations]
     assert "The payment is at most one hour after the order. (paid_within_an_hour)" in descriptions
     assert "There is one row per order_id. (key_unique)" in descriptions
 
 
-def test_nothing_is_sent_anywhere(bad_day: tuple[Audit, Settings]) -> None:
-    assert data_docs.context(bad_day[1]).config.analytics_enabled is False
-    pages = [page.read_text() for page in data_docs.index(bad_day[1]).parent.rglob("*.html")]
+def test_nothing_is_sent_anywhere(documented: tuple[Audit, Settings]) -> None:
+    assert data_docs.context(documented[1]).config.analytics_enabled is False
+    pages = [page.read_text() for page in data_docs.index(documented[1]).parent.rglob("*.html")]
     assert len(pages) > 5
     assert not [page for page in pages if "dataContextId" in page]
 

@@ -57,7 +57,7 @@ def test_what_landed_passes_until_someone_else_writes_into_it(run, spark: SparkS
     path = str(Path(fresh_home.warehouse) / "silver" / "clicks" / "g1")
     spark.sql(f"update delta.`{path}` set dwell_ms = -5 where event_id = 'e1'")
     spark.sql(f"delete from delta.`{path}` where event_id = 'e2'")
-    code, output = run("check", "silver")
+    code, output = run("check", "silver", "--docs")
     assert code == 1
     assert "✗ silver.clicks: Time spent on a page is not negative. (dwell_not_negative, 1 row)" in output
     assert "event_id e1, event_time 2026-01-05T12:00:00.000Z, dwell_ms -5" in output

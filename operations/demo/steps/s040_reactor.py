@@ -19,7 +19,6 @@ def run(context: Context) -> bool:
     api = PaymentApi(settings, Behaviour(mode=Mode.FAIL, calls=failing))
     serving = Thread(target=api.serve_forever, kwargs={"poll_interval": 0.1})
     serving.start()
-    context.prepare_checks()  # this step mostly waits
     try:
         with progress(context.console, f"Retrying; the API fails the first {failing} calls"):
             seen = react(settings, until_caught_up=True, watch=lambda _: None)

@@ -7,7 +7,6 @@ from operations.demo.steps.s050_batch import publish
 
 def run(context: Context) -> bool:
     """Run the batch layer on what has changed; return whether it was published."""
-    context.wait_for_checks()
     return publish(context, full=False)
 
 
