@@ -30,7 +30,7 @@ from expectations.ledger_snapshot import live_generation
 from expectations.suites import Relation, result, suite
 from lake import generations, ledger
 from lake.ledger import LANDING, REDRIVE
-from lake.location import table_location
+from lake.location import table_location, warehouse
 
 SITE = "data-docs"
 SOURCE = "lakehouse"
@@ -159,7 +159,8 @@ def _stored(gx_project: Any, settings: Settings, table: str, path: str) -> Batch
     if SOURCE in gx_project.data_sources.all():
         source = gx_project.data_sources.get(SOURCE)
     else:
-        source = gx_project.data_sources.add_spark_filesystem(SOURCE, base_directory=settings.warehouse, persist=False)
+        root = str(warehouse(settings))
+        source = gx_project.data_sources.add_spark_filesystem(SOURCE, base_directory=root, persist=False)
     if table in source.get_asset_names():
         asset = source.get_asset(table)
         if str(asset.data_directory) == path:

@@ -37,7 +37,7 @@ from streaming.checkpoint import job_folder
 from streaming.job import job_named
 from streaming.landed_code import recorded, save
 from streaming.landing.write import SIDE_TABLES
-from streaming.runner import RECORDS_WORTH_COMPILING
+from streaming.processing import RECORDS_WORTH_COMPILING
 from streaming.windows.late import typed_late
 
 FILE = "reused.json"

@@ -55,7 +55,7 @@ def test_the_commands_rebuild_an_enriched_table_and_a_batch_table(lake: Lake, mo
     last.remove()
     done = CliRunner().invoke(lakehouse.build(), rebuilt_by(compute))
     assert (done.exit_code, done.exception) == (0, None), done.output
-    published = publications.served(lake.settings)
+    published = publications.served_publication(lake.settings)
     assert published
     again = deltalake.DeltaTable(batch).to_pyarrow_table([(segments.RUN, "=", published.run)])
     assert again.num_rows == rows[batch]

@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -32,14 +33,14 @@ def _rule(folder: Path) -> None:
     rules("silver.clicks", folder)
 
 
-def _setting(folder: Path) -> None:
-    (folder / "local.yaml").write_text("streaming: {follow_seconds: 1}")
+def _setting(name: str, folder: Path) -> None:
+    (folder / "local.yaml").write_text(f"streaming: {{{name}: 1}}")
     load_settings(folder / "local.yaml")
 
 
-def _variable(folder: Path) -> None:
+def _variable(name: str, folder: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LAKEHOUSE_STREAMING__FOLLOW_SECONDS", "1")
+        patch.setenv(f"LAKEHOUSE_STREAMING__{name}", "1")
         load_settings()
 
 
@@ -53,8 +54,10 @@ USED: dict[str, Callable[[Path], None]] = {
     "ahead": _topic,
     "follows": _table,
     "says": _rule,
-    "streaming.follow_seconds": _setting,
-    "LAKEHOUSE_STREAMING__FOLLOW_SECONDS": _variable,
+    "streaming.archive_bytes_per_batch": partial(_setting, "archive_bytes_per_batch"),
+    "LAKEHOUSE_STREAMING__ARCHIVE_BYTES_PER_BATCH": partial(_variable, "ARCHIVE_BYTES_PER_BATCH"),
+    "streaming.follow_seconds": partial(_setting, "follow_seconds"),
+    "LAKEHOUSE_STREAMING__FOLLOW_SECONDS": partial(_variable, "FOLLOW_SECONDS"),
 }
 """By renamed key: what reads a declaration, rule or setting that still has the old name."""
 

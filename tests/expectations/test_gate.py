@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from handmade import frame
 from pydantic import SecretStr
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from config.declarations import table_named
 from config.settings import ROOT, Settings
 from config.terminal import Terminal
 from expectations import data_docs

@@ -77,7 +77,7 @@ def test_a_last_log_entry_that_is_cut_off_anywhere_is_named_and_the_command_open
     ],
 )
 def test_each_layer_has_a_way_out_of_a_last_entry_that_is_cut_off(fresh_home: Settings, folder: str, hint: str) -> None:
-    table = fresh_home.warehouse / folder
+    table = Path(fresh_home.warehouse) / folder
     for number in range(2):
         deltalake.write_deltalake(table, pa.table({"a": [number]}), mode="append")
     last = entry(table, 1)
@@ -88,14 +88,14 @@ def test_each_layer_has_a_way_out_of_a_last_entry_that_is_cut_off(fresh_home: Se
 
 def test_entries_of_the_ledger_that_no_command_writes_again_need_a_backup(fresh_home: Settings) -> None:
     for writer in ("redrive", "landing.lost"):
-        table = fresh_home.warehouse / "ops" / "ledger" / "g1" / writer
+        table = Path(fresh_home.warehouse) / "ops" / "ledger" / "g1" / writer
         deltalake.write_deltalake(table, pa.table({"a": [1]}))
         entry(table, 0).write_bytes(b"")
     assert {each.hint for each in damages(fresh_home)} == {BY_HAND}
 
 
 def test_a_replay_that_is_not_served_is_dropped(fresh_home: Settings) -> None:
-    table = fresh_home.warehouse / "silver" / "clicks" / "g2"
+    table = Path(fresh_home.warehouse) / "silver" / "clicks" / "g2"
     deltalake.write_deltalake(table, pa.table({"a": [1]}))
     lost = lose_a_file(table)
     assert [each.hint for each in damages(fresh_home)] == [BY_HAND]

@@ -37,7 +37,8 @@ def test_both_give_equal_tables_and_go_on_to_equal_tables(own: Lake) -> None:
     cuts = [len(records) * part // 8 for part in (0, 2, 4, 5, 7, 8)]
     for low, high in pairwise(cuts[:3]):
         own.land(records[low:high])
-    built = {mode: replayed(own, mode) for mode in ("bounded", "stream")}
+    modes: tuple[Mode, ...] = ("bounded", "stream")
+    built = {mode: replayed(own, mode) for mode in modes}
     assert contents(own, built["bounded"]) == contents(own, built["stream"])
     for low, high in pairwise(cuts[2:]):
         own.land(records[low:high])

@@ -36,7 +36,7 @@ def test_from_the_archive_it_reads_all_that_landing_has_recorded(fresh_home: Set
     assert (found.ranges, found.records, found.bytes) == ({("clicks", 0): (0, 30)}, 30, 200)
     assert found.span == (NOON, NOON + timedelta(hours=2))
     assert (found.seconds, found.blockers) == (None, [])  # landing has reported no rate yet
-    with pytest.raises(LakehouseError, match="from the archive starts at its first record"):
+    with pytest.raises(LakehouseError, match="from bronze starts at its first record"):
         plan(fresh_home, [job_named("landing")], "bronze", "2026-01-05T12:00:00Z")
 
 
