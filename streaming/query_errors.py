@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 from config.errors import LakehouseError
 from streaming.topic_identity import RESTORE
@@ -38,7 +38,7 @@ def kafka_is_away(error: StreamingQueryException | None) -> bool:
     return "org.apache.kafka.common.errors.TimeoutException" in text or "Cannot fetch record for offset" in text
 
 
-def explain_failure(job: str, error: StreamingQueryException, lost: Callable[[], str] = str) -> LakehouseError:
+def explain_failure(job: str, error: PySparkException, lost: Callable[[], str] = str) -> LakehouseError:
     """Translate the exception of a failed query.
 
     lost: lists the offsets that the job has not read and that Kafka no longer has.

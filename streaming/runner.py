@@ -2,9 +2,12 @@
 
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from config.errors import LakehouseError
@@ -27,6 +30,7 @@ from streaming.starting import Options, Starter
 from streaming.windows.late import refuse_unknown
 from streaming.windows.salting import as_configured
 
+T = TypeVar("T")
 STOP_SECONDS = 60
 LIVE_SECONDS, CATCHING_UP_SECONDS = 0.5, 0.1
 
@@ -118,12 +122,9 @@ class Runner:
         """Start a job; return None if it refuses to start, or if it reads what a failed job of this run writes."""
         if job in self._failures or (until_caught_up and self._failures.add_if_downstream(job)):
             return None
-        try:
-            query = self._starter.start(job, until_caught_up=until_caught_up, retry=retry)
-        except LakehouseError as error:
-            self._failures.add(job, error)
-            return None
-        return RunningQuery(job, query, self.settings, self.target)
+        starts = partial(self._starter.start, until_caught_up=until_caught_up, retry=retry)
+        query = self._unless_it_fails(starts, job)
+        return RunningQuery(job, query, self.settings, self.target) if query else None
 
     def _catch_up_on_history(self, stage: list[Job], on_progress: OnProgress | None) -> list[RunningQuery]:
         """Compute the history of the jobs that start on tables with rows; return their queries, which have ended."""
@@ -142,17 +143,15 @@ class Runner:
             if self._stopping.is_set():
                 self._stop(queries)
         done = [each for each in queries if each.job not in self._failures and not self._stopping.is_set()]
-        in_parallel(self._starter.complete_history, [each.job for each in done], threads)
-        return done
+        in_parallel(partial(self._unless_it_fails, self._starter.complete_history), [q.job for q in done], threads)
+        return [each for each in done if each.job not in self._failures]
 
     def _land_archive(self, stage: list[Job], on_progress: OnProgress | None) -> None:
         """Land the archive where a replay reads it in place of the log."""
         for job in stage if self.target.source == "bronze" else []:
             if job.topics:
-                try:
-                    self._starter.land_archive(job, partial(self._go_on, job, on_progress))
-                except LakehouseError as error:
-                    self._failures.add(job, error)
+                lands = partial(self._starter.land_archive, on_batch=partial(self._go_on, job, on_progress))
+                self._unless_it_fails(lands, job)
 
     def _go_on(self, job: Job, on_progress: OnProgress | None, batch: int, landed: int, total: int) -> bool:
         if on_progress:
@@ -161,12 +160,18 @@ class Runner:
 
     def _begun(self, job: Job) -> RunningQuery | None:
         """Compute the history of a job; return the query that reads the tail, or None if it failed."""
+        query = self._unless_it_fails(self._starter.begin_history, job)
+        return RunningQuery(job, query, self.settings, self.target) if query else None
+
+    def _unless_it_fails(self, work: Callable[[Job], T], job: Job) -> T | None:
+        """Do work for a job; if it fails, record the error and return None: the other jobs go on."""
         try:
-            query = self._starter.begin_history(job)
+            return work(job)
         except LakehouseError as error:
             self._failures.add(job, error)
-            return None
-        return RunningQuery(job, query, self.settings, self.target)
+        except PySparkException as error:
+            self._failures.add(job, explain_failure(job.name, error))
+        return None
 
     def _streams(self, job: Job) -> bool:
         return not job.topics or self.target.source == "kafka"

@@ -10,7 +10,7 @@ from config.errors import LakehouseError
 from config.settings import Settings
 from lake.generations import TableGenerations
 from lake.tables import create_missing
-from streaming import start
+from streaming import landed_code, start
 from streaming.checkpoint import Checkpoint, job_folder, last_checkpoint, open_checkpoint
 from streaming.dropped_rows import refuse_dropped_rows
 from streaming.history import History
@@ -108,6 +108,7 @@ class Starter:
         """Land the archive into the generation that a replay builds."""
         generation = self._target.of_job(job)
         folder = job_folder(job.name, self._settings, generation)
+        landed_code.record(job, self._settings, folder)
         from_archive.land(self._spark, self._settings, job, generation, folder, on_batch)
 
     def too_often(self, job: Job, checkpoint: Checkpoint) -> LakehouseError | None:
