@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import PySparkException
 
 from config.errors import LakehouseError
 from streaming.topic_identity import RESTORE
@@ -32,7 +32,7 @@ def blames_a_record(error: Exception) -> bool:
     return not isinstance(error, LakehouseError) and not any(part in str(error) for part in NOT_A_RECORD)
 
 
-def kafka_is_away(error: StreamingQueryException | None) -> bool:
+def kafka_is_away(error: PySparkException | None) -> bool:
     """Return whether a query failed because Kafka did not answer."""
     text = str(error)
     return "org.apache.kafka.common.errors.TimeoutException" in text or "Cannot fetch record for offset" in text
