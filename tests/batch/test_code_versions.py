@@ -11,8 +11,7 @@ from batch import code_versions
 from batch.code_versions import SILVER, current, needs_full_run, of_run, record, silver_parts, stale
 from config.settings import Settings
 from streaming import code_version
-from streaming.bounded import OVERRIDES
-from streaming.bounded.windows import trending
+from streaming.bounded import OVERRIDES, trending
 from streaming.job import jobs
 from streaming.landing.contract import contracts
 

@@ -21,8 +21,7 @@ from config.settings import Settings
 from config.terminal import Terminal
 from lake.costs import recorded_costs
 from local.simulator.plan import Plan
-from streaming.bounded import OVERRIDES
-from streaming.bounded.windows import trending
+from streaming.bounded import OVERRIDES, trending
 from streaming.landing.contract import Contract
 
 TABLES = [name for name in tables() if name.startswith(("silver.", "gold.")) and name != "silver.late"]
