@@ -45,27 +45,24 @@ class Rebuild:
     def silver(self, since: Offsets, on_step: OnStep) -> None:
         """Recompute silver, quarantine and duplicates for the days with records beyond the given offsets."""
         horizon = self.settings.streaming.dedup_horizon_minutes
-        parsed = {each.topic.name: records.parsed(self.spark, self.settings, each.topic.name) for each in contracts()}
-        days = records.days_beyond(records.together(parsed.values()), since)
+        days = records.days_beyond(self._parsed(), since)
         touched = {day for each in days.values() for day in each}
         if (24 * 60) % horizon:  # a dedup window may cross midnight: duplicates of one day depend on the next
             touched |= {day + timedelta(days=step) for day in touched for step in (-1, 1)}
-        of_days = {
-            name: rows.filter(F.col(SEGMENT).isin(touched)) if self.base else rows for name, rows in parsed.items()
-        }
-        aside = records.exceptions(records.together(of_days.values()), horizon).localCheckpoint()
+        parsed = self._parsed().filter(F.col(SEGMENT).isin(touched)) if self.base else self._parsed()
+        aside = records.exceptions(parsed, horizon).localCheckpoint()
         writes: list[Callable[[], None]] = []
         for contract in contracts():
             if days.get(contract.topic.name):
-                source, copies = of_days[contract.topic.name], aside
+                source, copies = parsed, aside
                 if self.base and not segments.by_days(contract.table):
-                    source = parsed[contract.topic.name]
+                    source = self._parsed().filter(F.col("topic") == contract.topic.name)
                     copies = records.exceptions(source, horizon)
                 rows = records.landed(source, copies, contract)
                 writes.append(partial(self._write, contract.table.name, rows, touched, on_step))
         if days:
-            quarantined = records.quarantined(records.together(of_days.values()), aside)
-            duplicates = records.duplicates(aside)
+            quarantined = records.quarantined(parsed, aside)
+            duplicates = records.duplicates(parsed, aside)
             writes.append(partial(self._write, "silver.quarantine", quarantined, touched, on_step, F.col(SEGMENT)))
             writes.append(partial(self._write, "silver.duplicates", duplicates, touched, on_step, F.col(SEGMENT)))
         self._at_once(writes)
@@ -155,6 +152,9 @@ class Rebuild:
         with ThreadPoolExecutor(self.settings.streaming.parallel_writes) as pool:
             for done in [pool.submit(each) for each in work]:
                 done.result()
+
+    def _parsed(self) -> DataFrame:
+        return self.spark.read.format("delta").load(str(records.folder(self.settings)))
 
     def _write(
         self, name: str, rows: DataFrame, days: set[date] | None, on_step: OnStep, segment: Column | None = None
