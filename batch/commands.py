@@ -30,10 +30,11 @@ def run(
     from batch.run import run as run_batch
     from config.spark import session
     from lake.catalog import keep_up
+    from lake.ledger import records_read
 
     settings = load_settings()
     with single_writer(settings, ["batch"]), console.status("Starting Spark …") as status:
-        spark = session(settings, "lakehouse batch")
+        spark = session(settings, "lakehouse batch", records=records_read(settings))
         result = run_batch(spark, settings, full=full, on_step=lambda what: status.update(f"{what} …"))
         keep_up(settings)  # the first publication adds views; later ones are read through them
     show(result, console)

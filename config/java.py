@@ -45,6 +45,12 @@ Run = Callable[[list[str]], int]
 SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=512m")
 """JVM options for short runs: no C2 compiler, whose gain comes too late; a larger code cache, which C1 alone needs."""
 
+JVM_OPTIONS = "SPARK_SUBMIT_OPTS"
+"""The variable with JVM options that Spark's launcher reads."""
+
+SHORT_RUN_RECORDS = 300_000
+"""Work on a history of fewer records is a short run (docs/decisions/0035)."""
+
 
 @dataclass(frozen=True)
 class Java:
@@ -78,6 +84,17 @@ def find_java(environ: Mapping[str, str] = os.environ, root: Path = Path("/"), u
         skipped.append(f"{where}: {home}: {problem}")
     missing = "No Java 17 or 21 was found; Spark and Kafka need one."
     raise LakehouseError("\n".join([missing, *(f"  skipped {note}" for note in skipped)]), HOW_TO_GET_ONE)
+
+
+def options_for(records: int, options: str) -> str:
+    """Return the JVM options for work on so many records: those that were given, with those for short runs if few."""
+    return with_short_run(options) if records < SHORT_RUN_RECORDS else options
+
+
+def with_short_run(options: str) -> str:
+    """Add the options for short runs to JVM options that were given, unless they are there."""
+    given = options.split()
+    return " ".join([*given, *(option for option in SHORT_RUN if option not in given)])
 
 
 def install(run: Run | None = None, is_root: bool | None = None, apt: str | None = shutil.which("apt-get")) -> None:

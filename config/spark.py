@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from config.declarations import FILE_RETENTION, LOG_RETENTION
 from config.errors import LakehouseError
 from config.home import make_home
-from config.java import find_java
+from config.java import JVM_OPTIONS, find_java, options_for
 from config.jvm_cds import cds_options, class_path
 from config.jvm_output import filtered_stderr
 from config.metastore import connection
@@ -55,9 +55,15 @@ def environment(settings: Settings) -> dict[str, str]:
     }
 
 
-def session(settings: Settings, name: str, *, catalog: bool = False) -> SparkSession:
-    """Start the process's Spark session, or return the existing one; `catalog` enables Hive support."""
+def session(settings: Settings, name: str, *, catalog: bool = False, records: int | None = None) -> SparkSession:
+    """Start the process's Spark session, or return the existing one.
+
+    catalog: enables Hive support. records: how many records the session will process, if known; for few of them a
+    local JVM starts with the options for short runs.
+    """
     os.environ.update(environment(settings))
+    if records is not None and settings.spark.master == "local":
+        os.environ[JVM_OPTIONS] = options_for(records, os.environ.get(JVM_OPTIONS, ""))
     builder = SparkSession.builder.appName(name)
     if not catalog:
         with filtered_stderr():

@@ -97,6 +97,17 @@ def _folders(settings: Settings, jobs: Iterable[str] | None, generations: str) -
     )
 
 
+def records_read(settings: Settings) -> int:
+    """Return how many records landing has read, by the generation that read most: about the size of the archive."""
+    of_generations = [
+        pc.sum(read_arrow(job, columns=["input"])["input"]).as_py() or 0
+        for generation in table_location(settings, TABLE).children("g[0-9]*")
+        for job in generation.children(LANDING)
+        if job.is_table()
+    ]
+    return max(of_generations, default=0)
+
+
 def landed_up_to(settings: Settings, job: str, generation: int, by: datetime | None = None) -> Ends:
     """Return, for each partition, the offset after the last one in the ledger, now or at an earlier time."""
     return ends_of(

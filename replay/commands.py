@@ -15,7 +15,7 @@ from lake.generations import Source
 from lake.location import table_location
 from lake.locks import ensure_free
 from replay import manifest
-from replay.plan import EARLIEST, ReplayPlan
+from replay.plan import EARLIEST, show_plan
 from replay.plan import plan as make_plan
 from streaming.job import Job, downstream, job_named, jobs
 
@@ -44,7 +44,7 @@ def plan(source: From = "kafka", since: Since = EARLIEST, chosen: Chosen = None)
     """
     settings = load_settings()
     planned = make_plan(settings, _jobs(chosen), source, since)
-    _show(planned)
+    show_plan(planned, console)
     raise typer.Exit(1 if planned.blockers else 0)
 
 
@@ -65,6 +65,7 @@ def run(
     Example: lakehouse replay run --source bronze
     """
     from config.spark import session
+    from lake.ledger import records_read
     from replay.run import run as run_replay
     from streaming.progress_display import shown
 
@@ -74,13 +75,13 @@ def run(
         todo = manifest.interrupted(settings, resume)
     else:
         planned = make_plan(settings, _jobs(chosen), source, since, mode)
-        _show(planned)
+        show_plan(planned, console)
         if planned.blockers:
             raise LakehouseError(*planned.blockers[0])
         todo = planned.replay
     os.nice(NICENESS)  # before Spark starts, which inherits it
     with console.status("Starting Spark …"):
-        spark = session(settings, f"lakehouse replay g{todo.generation}")
+        spark = session(settings, f"lakehouse replay g{todo.generation}", records=records_read(settings))
     with shown(console) as on_progress:
         built = run_replay(spark, settings, todo, on_progress)
     rate = f", {built.records / built.seconds:,.0f} records/s" if built.records and built.seconds else ""
@@ -229,26 +230,3 @@ def _capped(settings: Settings, cores: int | None) -> Settings:
     """Leave cores to the live jobs, which run at the same time."""
     spark = settings.spark.model_copy(update={"cores": cores or max(settings.spark.cores // 2, 1), "ui": False})
     return settings.model_copy(update={"spark": spark})
-
-
-def _show(planned: ReplayPlan) -> None:
-    replay = planned.replay
-    console.print(f"Generation {replay.generation}, from {replay.source}: {', '.join(replay.tables)}")
-    if planned.ranges:
-        table = Table("partition", "from", "to", "records")
-        for (topic, partition), (low, high) in sorted(planned.ranges.items()):
-            table.add_row(f"{topic}/{partition}", f"{low:,}", f"{high:,}", f"{high - low:,}")
-        console.print(table)
-    if planned.span:
-        first, last = planned.span
-        console.print(
-            f"{planned.records:,} records, {planned.bytes / 2**20:.1f} MiB, events from {first:%Y-%m-%d %H:%M} to "
-            f"{last:%Y-%m-%d %H:%M}."
-        )
-    took = f"about {planned.seconds:.0f} s at the rate of landing" if planned.seconds else "unknown: nothing was landed"
-    console.print(
-        f"Time: {took}. Disk: about {planned.disk_needed / 2**20:.1f} MiB of {planned.disk_free / 2**30:.1f} GiB free."
-    )
-    for why, hint in planned.blockers:
-        console.print(f"✗ {why}", style="red")
-        console.print(hint)

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from kafka import KafkaConsumer, TopicPartition
+from rich.table import Table
 
 from config.errors import LakehouseError
 from config.kafka import Offsets, begin_offsets, end_offsets, python_options, reachable
 from config.settings import Settings
+from config.terminal import Terminal
 from lake import ledger
 from lake.generations import Source, live
 from lake.location import table_location, warehouse
@@ -86,6 +88,30 @@ def plan(settings: Settings, jobs: list[Job], source: Source, since: str, mode: 
         pid = other.get("pid")
         blockers.append((f"Another replay runs in process {pid}.", f"Wait for it, or stop it: kill {pid}"))
     return ReplayPlan(replay, ranges, size, span, _seconds(settings, ranges), needed, free, blockers)
+
+
+def show_plan(planned: ReplayPlan, console: Terminal) -> None:
+    """Print what a replay would do, and what blocks it."""
+    replay = planned.replay
+    console.print(f"Generation {replay.generation}, from {replay.source}: {', '.join(replay.tables)}")
+    if planned.ranges:
+        table = Table("partition", "from", "to", "records")
+        for (topic, partition), (low, high) in sorted(planned.ranges.items()):
+            table.add_row(f"{topic}/{partition}", f"{low:,}", f"{high:,}", f"{high - low:,}")
+        console.print(table)
+    if planned.span:
+        first, last = planned.span
+        console.print(
+            f"{planned.records:,} records, {planned.bytes / 2**20:.1f} MiB, events from {first:%Y-%m-%d %H:%M} to "
+            f"{last:%Y-%m-%d %H:%M}."
+        )
+    took = f"about {planned.seconds:.0f} s at the rate of landing" if planned.seconds else "unknown: nothing was landed"
+    console.print(
+        f"Time: {took}. Disk: about {planned.disk_needed / 2**20:.1f} MiB of {planned.disk_free / 2**30:.1f} GiB free."
+    )
+    for why, hint in planned.blockers:
+        console.print(f"✗ {why}", style="red")
+        console.print(hint)
 
 
 def _starting(settings: Settings, since: str, ends: Offsets) -> Offsets:

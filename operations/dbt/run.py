@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import yaml
 
-from config.java import SHORT_RUN
+from config.java import JVM_OPTIONS, with_short_run
 from config.settings import ROOT, Settings
 from config.spark import environment as spark_environment
 from lake.catalog import bring_up, connect
@@ -69,9 +69,8 @@ def environment(settings: Settings) -> dict[str, str]:
 
 def _short_run(settings: Settings) -> dict[str, str]:
     """Give a local JVM its first compiler only: dbt sends a hundred small queries, which mostly take planning."""
-    given = os.environ.get("SPARK_SUBMIT_OPTS", "").split()
-    options = [*given, *(option for option in SHORT_RUN if option not in given)]
-    return {"SPARK_SUBMIT_OPTS": " ".join(options)} if settings.spark.master == "local" else {}
+    options = with_short_run(os.environ.get(JVM_OPTIONS, ""))
+    return {JVM_OPTIONS: options} if settings.spark.master == "local" else {}
 
 
 def exports(settings: Settings) -> str:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from config.errors import LakehouseError
 from config.home import empty_home, make_home
-from config.java import SHORT_RUN
+from config.java import JVM_OPTIONS, with_short_run
 from config.settings import Settings, load_settings, nearest
 from config.terminal import Terminal
 from lake.location import warehouse
@@ -74,7 +74,7 @@ class Demo:
     def _run(self, settings: Settings, chosen: tuple[Step, ...], seconds: dict[Step, float]) -> int:
         """Run steps, part by part; after a part in which something differs, or a step that fails, stop."""
         # The JVM's second compiler does not pay for itself within minutes.
-        os.environ["SPARK_SUBMIT_OPTS"] = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *SHORT_RUN))
+        os.environ[JVM_OPTIONS] = with_short_run(os.environ.get(JVM_OPTIONS, ""))
         with ThreadPoolExecutor(1) as pool, self._servers(settings):
             context = Context(self.console, settings, self.events, self.seed, pool.submit(self.spark, settings))
             with progress(self.console, "Starting Kafka and Spark"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from config.errors import LakehouseError
-from config.java import find_java, install
+from config.java import SHORT_RUN, SHORT_RUN_RECORDS, find_java, install, options_for
 
 MODULES = "java.base java.sql jdk.incubator.vector"
 
@@ -150,3 +150,10 @@ def test_where_it_cannot_install_it_says_why_and_how(shell: Shell, is_root: bool
     with pytest.raises(LakehouseError, match=problem) as raised:
         install(shell, is_root=is_root, apt=apt)
     assert "brew install" in raised.value.hint
+
+
+def test_few_records_start_java_with_one_compiler_and_many_with_both():
+    few, many = SHORT_RUN_RECORDS - 1, SHORT_RUN_RECORDS
+    assert options_for(few, "-Dgiven=1").split() == ["-Dgiven=1", *SHORT_RUN]
+    assert options_for(many, "-Dgiven=1") == "-Dgiven=1"
+    assert options_for(few, options_for(few, "")) == " ".join(SHORT_RUN)

@@ -151,3 +151,12 @@ def test_a_redrive_moves_records_out_of_quarantine() -> None:
     redriven = {**common, **none, "job": "redrive", "input": 2, "silver": 1, "late": 1}
     (net,) = ledger.net_of_redrives([landed, redriven])
     assert (net["silver"], net["quarantined"], net["late"], net["input"]) == (8, 1, 1, 10)
+
+
+def test_the_records_read_are_those_of_the_generation_that_read_most(fresh_home: Settings) -> None:
+    assert ledger.records_read(fresh_home) == 0
+    for number in range(3):
+        record(batch(fresh_home, number), 10 * number + 10, 10 * number + 10)
+    record(batch(fresh_home, 0, generation=2), 10)  # a replay has begun
+    record(batch(fresh_home, 0, job="redrive"), 10)
+    assert ledger.records_read(fresh_home) == 60
