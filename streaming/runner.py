@@ -86,7 +86,7 @@ class Runner:
                 # History is computed, and to catch up a job starts, when the jobs that write its input tables have
                 # ended. Live, all jobs run at once.
                 for stage in in_stages(jobs):
-                    done = self._catch_up_on_history(stage, on_progress)
+                    done = self._catch_up_on_history(stage, until_caught_up, on_progress)
                     if until_caught_up:
                         running += done
                         self._land_archive(stage, on_progress)
@@ -126,7 +126,9 @@ class Runner:
         query = self._unless_it_fails(starts, job)
         return RunningQuery(job, query, self.settings, self.target) if query else None
 
-    def _catch_up_on_history(self, stage: list[Job], on_progress: OnProgress | None) -> list[RunningQuery]:
+    def _catch_up_on_history(
+        self, stage: list[Job], until_caught_up: bool, on_progress: OnProgress | None
+    ) -> list[RunningQuery]:
         """Compute the history of the jobs that start on tables with rows; return their queries, which have ended."""
         starting = [
             job for job in stage if self._starter.has_history(job) and not self._failures.add_if_downstream(job)
@@ -138,7 +140,7 @@ class Runner:
         threads = self.settings.streaming.parallel_writes
         queries = [each for each in in_parallel(self._begun, starting, threads) if each]
         try:
-            self._poll(queries, until_caught_up=True, on_progress=on_progress)
+            self._poll(queries, until_caught_up, on_progress)
         finally:
             if self._stopping.is_set():
                 self._stop(queries)
@@ -228,6 +230,8 @@ class Runner:
             return RunningQuery(running.job, query, self.settings, self.target)
         if not self._processing.counted.pop(running.job.name, False):
             return None
+        if self._starter.has_history(running.job):
+            return self._begun(running.job)
         return self._started(running.job, until_caught_up=False, retry=False)
 
     def _stop(self, running: list[RunningQuery]) -> None:

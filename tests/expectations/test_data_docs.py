@@ -24,6 +24,7 @@ def landed(spark: SparkSession, fresh_home: Settings) -> Settings:
         log.send(change(f"c{day}", NOON + timedelta(days=day), tier), topic="users")
     for number in range(4):
         log.send(click(f"e{number}"))
+    log.send(click("e4", type="click", impression_id="i1", dwell_ms=...))
     log.send(click("e9", dwell_ms=-1))
     lake.land(log.records)
     publish(spark, fresh_home)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import deltalake
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from strict_rules import too_strict
@@ -21,7 +22,7 @@ from expectations.quarantine.plan import unfinished
 from expectations.quarantine.redrive import RedriveResult, redrive
 from lake import ledger
 from lake.location import table_location
-from lake.tables import ORIGIN, read_arrow
+from lake.tables import ORIGIN, arrow_schema, read_arrow
 from local.broker import Broker
 from local.simulator.plan import Plan
 from local.simulator.run import simulate
@@ -119,7 +120,12 @@ def test_a_ledger_that_says_otherwise_of_a_redrive_is_found(
     entries = ledger.entries(refused)
     moved = next(row for row in entries if row["job"] == "redrive")
     moved["late"] += 1
-    monkeypatch.setattr(ledger, "entries", lambda _, jobs: [row for row in entries if row["job"] in jobs])
+
+    def recorded(_: Settings, jobs: list[str], __: int) -> pa.Table:
+        rows = [row for row in entries if row["job"] in jobs]
+        return pa.Table.from_pylist(rows, arrow_schema(table_named(ledger.TABLE)))
+
+    monkeypatch.setattr(ledger, "recorded", recorded)
     faults = check_ledger(spark, refused).faults
     assert any("records left quarantine" in fault for fault in faults)
     assert any("the ledger has late = " in fault for fault in faults)

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 import pytest
-from handmade import NOON
+from handmade import NOON, RECORD
 from pyspark.sql import DataFrame, SparkSession
 
 from config.declarations import table_named
 from config.settings import Settings
-from expectations.parity import landed
+from expectations.parity import landed, revalidated
 from expectations.parity.reasons import DUPLICATE, LATE, UNEXPLAINED, Explained
 from expectations.parity.sides import Side
 from lake.tables import create_missing
@@ -28,9 +28,10 @@ ARRIVED = {"silver.late": timedelta(minutes=11)}
 
 
 @pytest.fixture
-def compare_landed(fresh_home: Settings) -> Compare:
-    """Compare in a home without an archive: no record that was received can be read again."""
+def compare_landed(fresh_home: Settings, monkeypatch: pytest.MonkeyPatch) -> Compare:
+    """Compare with an empty archive and an empty log: no record that was received can be read again."""
     create_missing(["bronze.events"], fresh_home)
+    monkeypatch.setattr(revalidated, "between", lambda spark, *_: spark.createDataFrame([], RECORD))
     return partial(landed.compare_landed, settings=fresh_home)
 
 
