@@ -18,7 +18,7 @@ def test_it_fails_if_a_row_has_no_reason(
     rows: Any = None
     parity = Parity("gold.sessions", None, 1, 2, 0, 0, "a", "b", rows)
     found = {"gold.sessions": Explained(parity, rows, {reason: 2}, ())}
-    monkeypatch.setattr("config.spark.session", lambda *_: None)
+    monkeypatch.setattr("config.spark.session", lambda *_, **__: None)
     monkeypatch.setattr("batch.comparison_side.batch_side", lambda *_: object())
     monkeypatch.setattr("expectations.parity.sides.generation_side", lambda *_: object())
     monkeypatch.setattr("expectations.parity.comparison.compared", lambda *_, **__: found)

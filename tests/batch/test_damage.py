@@ -37,7 +37,7 @@ def test_the_commands_rebuild_an_enriched_table_and_a_batch_table(lake: Lake, mo
     assert hints.keys() == lost
 
     for module in ("streaming.repair_commands", "config.spark"):
-        monkeypatch.setattr(f"{module}.session", lambda *_: lake.spark)
+        monkeypatch.setattr(f"{module}.session", lambda *_, **__: lake.spark)
     for hint in hints.values():
         done = CliRunner().invoke(lakehouse.build(), rebuilt_by(hint))
         assert (done.exit_code, done.exception) == (0, None), done.output

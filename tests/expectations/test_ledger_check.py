@@ -110,7 +110,7 @@ def test_a_missing_file_is_named_with_the_way_out(
     (lost, *_) = deltalake.DeltaTable(str(table_location(landed, "silver.clicks"))).file_uris()
     file = Path(unquote(lost.removeprefix("file://")))
     monkeypatch.setenv("LAKEHOUSE_HOME", str(landed.home))
-    monkeypatch.setattr("expectations.commands.session", lambda *_: spark)
+    monkeypatch.setattr("expectations.commands.session", lambda *_, **__: spark)
     monkeypatch.setattr(sys, "argv", ["lakehouse", "check", "ledger", "--full"])
     away = file.rename(file.with_suffix(".away"))
     try:

@@ -87,7 +87,7 @@ def test_with_records_in_some_topics_only_everything_works(
 
 def test_without_a_record_in_any_topic_each_command_says_so(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("config.spark", "expectations.commands"):
-        monkeypatch.setattr(f"{module}.session", lambda *_: lake.spark)
+        monkeypatch.setattr(f"{module}.session", lambda *_, **__: lake.spark)
     catch_up(lake)
     gold = [table.name for table in tables().values() if table.layer == "gold"]
     assert {name: table_location(lake.settings, name).table().count() for name in gold} == dict.fromkeys(gold, 0)

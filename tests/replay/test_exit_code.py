@@ -28,7 +28,7 @@ def test_verify_fails_if_something_is_unexplained_or_broken(
     table = {"equal": 1, "by_reason": {reason: 2}, "unexplained": 2 if reason == UNEXPLAINED else 0}
     against = {"what is served": {"gold.sessions": table}}
     found = Certificate({"against": against, "notes": [], "audit": {"failures": failures}})
-    monkeypatch.setattr("config.spark.session", lambda *_: None)
+    monkeypatch.setattr("config.spark.session", lambda *_, **__: None)
     monkeypatch.setattr("replay.checks.refuse_unfit", lambda *_: None)
     monkeypatch.setattr("replay.certificate.verify", lambda *_: found)
     result = CliRunner().invoke(app, ["replay", "verify", str(built.generation)])

@@ -70,7 +70,7 @@ def test_a_reset_rebuilds_the_job_and_what_depends_on_it_and_no_table_is_ever_em
     (lake.settings.home / "resets" / "g2" / "reset.json").write_text('{"job": "cli')
     monkeypatch.undo()
     monkeypatch.setenv("LAKEHOUSE_HOME", str(lake.settings.home))
-    monkeypatch.setattr("streaming.repair_commands.session", lambda *_: lake.spark)
+    monkeypatch.setattr("streaming.repair_commands.session", lambda *_, **__: lake.spark)
     done = CliRunner().invoke(app, ["stream", "reset", ENRICHER])
     assert (done.exit_code, done.exception) == (0, None), done.output
     assert "Generation 2 is served: silver.clicks_enriched" in done.output
@@ -144,7 +144,7 @@ def test_the_way_out_of_a_log_entry_that_is_cut_off_loses_no_row(
     if recorded:
         catch_up(lake, jobs)
         assert rows(lake, name, 1) < before, "to run the job repeats nothing"
-    monkeypatch.setattr("streaming.repair_commands.session", lambda *_: lake.spark)
+    monkeypatch.setattr("streaming.repair_commands.session", lambda *_, **__: lake.spark)
     ran = CliRunner().invoke(app, reset.split()[1:])
     assert (ran.exit_code, ran.exception) == (0, None), ran.output
     catch_up(lake, jobs)

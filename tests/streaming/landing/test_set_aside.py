@@ -63,7 +63,7 @@ def test_a_record_that_breaks_landing_is_found_set_aside_and_landed_after_the_fi
     with pytest.raises(LakehouseError, match=r"has failed 3 times[\s\S]*clicks/0 offsets 0-2"):
         Runner(log, spark).run([breaking()], until_caught_up=True)
 
-    monkeypatch.setattr("streaming.repair_commands.session", lambda *_: spark)
+    monkeypatch.setattr("streaming.repair_commands.session", lambda *_, **__: spark)
     monkeypatch.setattr("streaming.repair_commands.job_named", lambda _: breaking())
     found = CliRunner().invoke(app, ["stream", "bisect", "landing"])
     assert found.exit_code == 1, found.output
