@@ -74,11 +74,15 @@ class History:
         return replace(start, final_before=watermark, tail_from=tail_from)
 
     def all_rows(self, job: Job, checkpoint: Checkpoint) -> None:
-        """Write all rows of a job without state, as of the commits that the first batch of its stream has read."""
-        ends = checkpoint.commits(0)
+        """Write all rows of a job without state, as of the commits that its stream has read without writing them.
+
+        An interrupted start has read some, and the one that repeated it those that came since: the last batch counts.
+        """
+        # An index below 0 points before the first file of a version: that version is not read yet.
+        ends = {end["reservoirId"]: end["reservoirVersion"] - (end["index"] < 0) for end in checkpoint.table_offsets()}
         versions: dict[str, int] = {}
         for name in job.reads:
-            versions[name] = ends[str(self._location(name).table().metadata().id)][1]
+            versions[name] = ends[str(self._location(name).table().metadata().id)]
         for name in lookups(job):
             versions[name] = self._location(name).table().version()
         self._write(job, table_named(job.writes[0]), self._recomputed(job, self._inputs(versions)), checkpoint, None)

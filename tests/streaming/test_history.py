@@ -17,6 +17,9 @@ from streaming.job import job_named
 INTERRUPTED = ("clicks_enriched", "views_per_minute", "sessions")
 """A job without state, one that updates its rows, and one that writes them when they are final."""
 
+LANDING = {f"after {name}" for name in job_named("landing").writes}
+"""The commits of landing, which is not interrupted here."""
+
 from_history = partial(catch_up, from_first=False)
 
 
@@ -25,13 +28,14 @@ def test_history_is_computed_on_aged_and_compacted_tables_and_the_stream_goes_on
 ) -> None:
     records = records_of(Plan(seed=21, events=3_000, late=0.03, duplicates=0.03, malformed=0.01))
     half = len(records) // 2
-    for low, high in ((0, half // 2), (half // 2, half)):
+    for low, high in ((0, half // 3), (half // 3, half // 2)):
         lake.land(records[low:high])
     age(lake.settings)
+    not_landed = [records[half // 2 : half]]
     broken_off: set[str] = set()
 
     def die_once(place: str) -> None:
-        if place not in broken_off:
+        if place not in broken_off and place not in LANDING:
             broken_off.add(place)
             raise OSError(place)
 
@@ -47,6 +51,8 @@ def test_history_is_computed_on_aged_and_compacted_tables_and_the_stream_goes_on
                     break
                 except (LakehouseError, OSError) as error:
                     assert "after" in str(error)
+                    if not_landed:  # these arrive between an interrupted start and the one that repeats it
+                        lake.land(not_landed.pop())
     assert {f"after history of {job_named(name).writes[0]}" for name in INTERRUPTED} <= broken_off
     from_history(lake)
     assert differences(lake, records[:half]) == {}
